@@ -90,8 +90,9 @@ def field_errors(error: ValidationError) -> dict[str, str]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all training types."""
-    parser = argparse.ArgumentParser(prog="python -m trainers", allow_abbrev=False,
-                                     description="Train a small language model.")
+    parser = argparse.ArgumentParser(
+        prog="python -m trainers", allow_abbrev=False, description="Train a small language model."
+    )
     types = parser.add_subparsers(dest="type", required=True, metavar="type")
     for name, config_class in TRAINING_TYPES.items():
         summary = (config_class.__doc__ or "").strip().splitlines()[0]
@@ -101,13 +102,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_flags(parser: argparse.ArgumentParser, config_class: type[TrainConfig]) -> None:
     where = parser.add_argument_group("This run")
-    where.add_argument("--run_dir", default=argparse.SUPPRESS,
-                       help="folder of the log, metrics, samples, checkpoint and model (default: a new one under runs/)")
+    where.add_argument(
+        "--run_dir",
+        default=argparse.SUPPRESS,
+        help="folder of log, metrics, samples, checkpoint and model (default: a new one under runs/)",
+    )
     where.add_argument("--device", default=argparse.SUPPRESS, help="cpu or cuda:N (default: cuda:0 where there is one)")
     groups = {group: parser.add_argument_group(group.value) for group in Group}
     for name, field in config_class.model_fields.items():
         groups[about(field).group].add_argument(
-            f"--{name}", default=argparse.SUPPRESS, metavar=_metavar(field), help=_help(field))
+            f"--{name}", default=argparse.SUPPRESS, metavar=_metavar(field), help=_help(field)
+        )
 
 
 def _metavar(field: FieldInfo) -> str:

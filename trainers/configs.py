@@ -14,8 +14,18 @@ from trainers import fields as f
 from trainers.fields import About, Group, PathKind
 from trainers.paths import DEFAULT_REWARD_MODEL
 
-__all__ = ["TRAINING_TYPES", "About", "GRPOConfig", "Group", "PathKind", "RolloutConfig", "SFTConfig", "TrainConfig",
-           "about", "choices_of"]
+__all__ = [
+    "TRAINING_TYPES",
+    "About",
+    "GRPOConfig",
+    "Group",
+    "PathKind",
+    "RolloutConfig",
+    "SFTConfig",
+    "TrainConfig",
+    "about",
+    "choices_of",
+]
 
 REWARD_FUNCTIONS = ("length", "thinking", "repetition", "reward_model", "answer")
 

@@ -56,5 +56,7 @@ def confine_path(value: str, *, writable: bool = False) -> Path:
     if any(path.is_relative_to(root) for root in roots):
         return path
     listed = ", ".join(str(root) for root in roots)
-    raise PathRefused(f"{value} is {path}, outside the allowed folders ({listed}); an operator can add one in "
-                      "NIGHTSHIFT_ALLOWED_ROOTS")
+    raise PathRefused(
+        f"{value} is {path}, outside the allowed folders ({listed}); an operator can add one in "
+        "NIGHTSHIFT_ALLOWED_ROOTS"
+    )

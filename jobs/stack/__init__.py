@@ -1,0 +1,1 @@
+"""The embedded stack: broker, web, janitor and workers, started and stopped together on one machine."""

@@ -1,0 +1,181 @@
+"""Settings, read from the environment and from ``.env`` (``.env.example`` names every variable)."""
+
+from pathlib import Path
+
+import environ
+from django.urls import reverse_lazy
+from django.utils.translation import gettext_lazy as _
+
+from jobs.stack.broker import broker_url
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+environ.Env.read_env(env.str("NIGHTSHIFT_ENV_FILE", str(BASE_DIR / ".env")))
+
+NIGHTSHIFT_HOME = Path(env.str("NIGHTSHIFT_HOME", str(BASE_DIR / ".nightshift"))).resolve()
+NIGHTSHIFT_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+SECRET_KEY = env.str("SECRET_KEY")
+DEBUG = env.bool("DEBUG", False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+if env.bool("BEHIND_TLS", False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = 31_536_000
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "jobs",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "webadmin.urls"
+WSGI_APPLICATION = "webadmin.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": env.db_url("DATABASE_URL", f"sqlite:///{NIGHTSHIFT_HOME / 'nightshift.sqlite3'}")}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A write that begins as a read cannot be locked out half-way: with IMMEDIATE every transaction waits its turn.
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+else:
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+TIME_ZONE = env.str("TIME_ZONE", "UTC")
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = NIGHTSHIFT_HOME / "static"
+MEDIA_ROOT = NIGHTSHIFT_HOME / "uploads"
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    # Where a run's weights and result are downloaded from: the run folders, or a folder that all hosts share.
+    "artifacts": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": env.str("NIGHTSHIFT_ARTIFACTS", str(NIGHTSHIFT_HOME / "runs"))},
+    },
+}
+
+# A message only says that there may be work, so losing or doubling one is harmless.
+CELERY_BROKER_URL = broker_url(env.str("REDIS_URL", ""), NIGHTSHIFT_HOME)
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+    "health_check_interval": 25,
+    "global_keyprefix": "nightshift:",
+    "client_name": "nightshift",
+}
+
+# Seconds. A lease outlives several heartbeats, and a trainer is killed before its lease can expire.
+NIGHTSHIFT_LEASE = env.float("NIGHTSHIFT_LEASE", 60.0)
+NIGHTSHIFT_HEARTBEAT = env.float("NIGHTSHIFT_HEARTBEAT", 5.0)
+NIGHTSHIFT_GRACE = env.float("NIGHTSHIFT_GRACE", 30.0)
+NIGHTSHIFT_MAX_REQUEUES = 3
+NIGHTSHIFT_LOG_LIMIT = env.int("NIGHTSHIFT_LOG_LIMIT", 200_000_000)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "INFO")},
+}
+
+UNFOLD = {
+    "SITE_TITLE": "Nightshift",
+    "SITE_HEADER": "Nightshift",
+    "SITE_SYMBOL": "dark_mode",
+    "SHOW_LANGUAGES": True,
+    "SIDEBAR": {
+        "navigation": [
+            {
+                "title": _("Training"),
+                "items": [
+                    {"title": _("Jobs"), "icon": "list_alt", "link": reverse_lazy("admin:jobs_job_changelist")},
+                    {"title": _("Add job"), "icon": "add_circle", "link": reverse_lazy("admin:jobs_job_add")},
+                    {
+                        "title": _("Training configs"),
+                        "icon": "tune",
+                        "link": reverse_lazy("admin:jobs_trainingconfig_changelist"),
+                    },
+                    {
+                        "title": _("Batches"),
+                        "icon": "dynamic_feed",
+                        "link": reverse_lazy("admin:jobs_batch_changelist"),
+                    },
+                ],
+            },
+            {
+                "title": _("Machines"),
+                "items": [
+                    {"title": _("Workers"), "icon": "memory", "link": reverse_lazy("admin:jobs_worker_changelist")},
+                    {"title": _("Events"), "icon": "history", "link": reverse_lazy("admin:jobs_event_changelist")},
+                ],
+            },
+            {
+                "title": _("People"),
+                "items": [
+                    {"title": _("Users"), "icon": "person", "link": reverse_lazy("admin:auth_user_changelist")},
+                    {"title": _("Groups"), "icon": "group", "link": reverse_lazy("admin:auth_group_changelist")},
+                ],
+            },
+        ],
+    },
+}
