@@ -1,7 +1,7 @@
 """Where a path written in a parameter lies on this host, and whether it may be used. Imports no torch.
 
-A relative path is relative to ``trainers/``, as in the scripts (``../out``). A path that begins with ``runs/`` lies in the
-state folder instead, so that a command names the same run folder on every host.
+A relative path is relative to ``trainers/``, as in the scripts (``../out``). A path that begins with ``runs/`` lies in
+the state folder instead, so that a command names the same run folder on every host.
 """
 
 import os

@@ -14,9 +14,8 @@ def ensure_env_file(path: Path = ENV_FILE) -> bool:
     except FileExistsError:
         return False
     with os.fdopen(handle, "w") as file:
-        file.write(
-            f"# Written once; .env.example names everything that can stand here.\nSECRET_KEY={secrets.token_urlsafe(50)}\n"
-        )
+        file.write("# Written once; .env.example names everything that can stand here.\n")
+        file.write(f"SECRET_KEY={secrets.token_urlsafe(50)}\n")
     return True
 
 
