@@ -1,7 +1,7 @@
 """Build the data sets and the tokenizer that ship: ``python -m dataset.build``. The same bytes every time.
 
-The task is the sum of two numbers below 100, written with both digits and asked in English and in Chinese. A tenth of it
-is held out: of a held-out pair neither ``a+b`` nor ``b+a`` is ever trained on, in any wording.
+The task is the sum of two numbers below 100, written with both digits and asked in English and in Chinese. A fifth of
+the unordered pairs is held out: of those, neither ``a+b`` nor ``b+a`` is ever trained on, in any wording.
 """
 
 import argparse
@@ -77,7 +77,8 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Build the data sets and the tokenizer that ship.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder to write to (default: dataset/)")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent,
+                        help="folder to write to (default: dataset/)")
     out = parser.parse_args().out
     build(out)
     print(f"built {', '.join(path.name for path in sorted(out.glob('*.jsonl')))} and tokenizer/ in {out}")

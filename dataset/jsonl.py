@@ -71,7 +71,7 @@ def _line_offsets(path: Path) -> "array[int]":
 
 def _decode(line: bytes) -> Row:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
+        row = json.loads(line.rstrip().decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8 text") from None
     except json.JSONDecodeError as error:

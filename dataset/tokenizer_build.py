@@ -25,12 +25,14 @@ CHAT_TEMPLATE = """\
 OFTEN = 50
 FREQUENT = ("system user assistant tool", "user", "assistant")
 CORPUS = (
-    "the of and to in is that it for you was on are with as this be at have from or one had by but not what all we were "
-    "when your can said there use an each which she do how their if will up other about out many then them these so some "
-    "her would make like him into time has look two more write go see number no way could people my than first water been "
-    "call who oil its now find long down day did get come made may part think answer question please sum plus add",
-    "的 一 是 不 了 在 人 有 我 他 这 个 们 中 来 上 大 为 和 国 地 到 以 说 时 要 就 出 会 可 也 你 对 生 能 而 子 那 得 于 着 下 自 之 年 过 "
-    "发 后 作 里 用 道 行 所 然 家 种 事 成 方 多 经 么 去 法 学 如 都 同 现 当 没 动 面 起 看 定 天 分 还 进 好 小 部 其 些 主 样 理 心 请 加 等 算",
+    "the of and to in is that it for you was on are with as this be at have from or one had by but not what all "
+    "we were when your can said there use an each which she do how their if will up other about out many then "
+    "them these so some her would make like him into time has look two more write go see number no way could "
+    "people my than first water been call who oil its now find long down day did get come made may part think "
+    "answer question please sum plus add",
+    "的 一 是 不 了 在 人 有 我 他 这 个 们 中 来 上 大 为 和 国 地 到 以 说 时 要 就 出 会 可 也 你 对 生 "
+    "能 而 子 那 得 于 着 下 自 之 年 过 发 后 作 里 用 道 行 所 然 家 种 事 成 方 多 经 么 去 法 学 如 都 "
+    "同 现 当 没 动 面 起 看 定 天 分 还 进 好 小 部 其 些 主 样 理 心 请 加 等 算",
 )
 
 
