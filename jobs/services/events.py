@@ -1,0 +1,10 @@
+"""Write down who did what."""
+
+from django.contrib.auth.models import User
+
+from jobs.models import Event, Job
+
+
+def record(job: Job, kind: str, *, by: User | None = None, detail: str = "") -> None:
+    """Add one event to the job's history; ``by`` is empty when the queue itself acted."""
+    Event.objects.create(job=job, actor=by, kind=kind, detail=detail[:500])

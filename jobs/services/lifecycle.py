@@ -1,0 +1,212 @@
+"""The verbs of a job. Each is one conditional UPDATE, so that of two who act at once one wins and the other is told."""
+
+import logging
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import pydantic
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from jobs.models import Attempt, Event, Job, Metric, Sample, Worker
+from jobs.services.events import record
+from jobs.services.submit import frozen_command
+from jobs.services.wake import wake_workers
+from trainers.cli import field_errors
+
+CHANGEABLE_ON_RESUME = frozenset(
+    ("epochs", "max_steps", "learning_rate", "log_interval", "save_interval", "eval_interval", "stop_at", "num_workers")
+)
+
+logger = logging.getLogger(__name__)
+
+
+class NotPossible(Exception):
+    """The job is in a state in which this cannot be done; the message says which."""
+
+
+class Fenced(Exception):
+    """The lease belongs to another: the attempt must end and write nothing more."""
+
+
+def hold_job(job: Job, *, by: User | None) -> None:
+    """Keep a queued job from starting."""
+    _move(job, (Job.Status.QUEUED,), by=by, kind=Event.Kind.HELD, status=Job.Status.HELD)
+
+
+def release_job(job: Job, *, by: User | None) -> None:
+    """Let a held job start."""
+    _move(job, (Job.Status.HELD,), by=by, kind=Event.Kind.RELEASED, status=Job.Status.QUEUED, queued_at=timezone.now())
+
+
+def request_cancel(job: Job, *, by: User | None) -> None:
+    """Cancel a waiting job now, or ask the worker of a running one to end it."""
+    asked = {"cancel_requested_at": timezone.now(), "cancel_requested_by": by}
+    done = {"status": Job.Status.CANCELLED, "finished_at": timezone.now(), "cause": _cancelled_by(by)}
+    with transaction.atomic():
+        if Job.objects.filter(pk=job.pk, status__in=Job.WAITING).update(**asked, **done):
+            record(job, Event.Kind.ENDED, by=by, detail=_cancelled_by(by))
+        elif Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, cancel_requested_at=None).update(**asked):
+            record(job, Event.Kind.CANCEL_REQUESTED, by=by)
+        else:
+            raise _refusal(job)
+    job.refresh_from_db()
+
+
+def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = None) -> None:
+    """Put a finished job back in the queue, to continue from its checkpoint with ``changes``.
+
+    Raises:
+        NotPossible: the job is not finished.
+        ValidationError: a change is not allowed or out of bounds; messages by field name.
+    """
+    config = _changed_config(job, changes or {})
+    _move(
+        job,
+        Job.FINISHED,
+        by=by,
+        kind=Event.Kind.RESUMED,
+        detail=", ".join(f"{name} {value}" for name, value in (changes or {}).items()),
+        status=Job.Status.QUEUED,
+        resume=True,
+        params=config.model_dump(mode="json"),
+        command=frozen_command(config, job.run_dir),
+        cause="",
+        result={},
+        requeues=0,
+        queued_at=timezone.now(),
+        finished_at=None,
+        cancel_requested_at=None,
+        cancel_requested_by=None,
+    )
+
+
+def start_attempt(job: Job, worker: Worker) -> Attempt | None:
+    """Give a queued job to a worker under a fresh lease; ``None`` when another was faster."""
+    now, token = timezone.now(), Job.new_token()
+    with transaction.atomic():
+        taken = Job.objects.filter(pk=job.pk, status=Job.Status.QUEUED, cancel_requested_at=None).update(
+            status=Job.Status.RUNNING,
+            lease_token=token,
+            lease_until=now + timedelta(seconds=settings.NIGHTSHIFT_LEASE),
+            worker=worker,
+            started_at=now,
+            finished_at=None,
+            cause="",
+        )
+        if not taken:
+            return None
+        job.refresh_from_db()
+        number = (job.attempts.aggregate(last=Max("number"))["last"] or 0) + 1
+        resume = job.resume or number > 1
+        _forget_beyond_checkpoint(job)
+        record(job, Event.Kind.STARTED, detail=f"attempt {number} on {worker.name}")
+        return Attempt.objects.create(
+            job=job,
+            number=number,
+            token=token,
+            worker=worker,
+            device=worker.device,
+            command=resumed(job.command) if resume else job.command,
+            started_at=now,
+        )
+
+
+def resumed(command: list[str]) -> list[str]:
+    """Return the command with ``--from_resume 1``."""
+    command = list(command)
+    if "--from_resume" not in command:
+        return [*command, "--from_resume", "1"]
+    command[command.index("--from_resume") + 1] = "1"
+    return command
+
+
+@transaction.atomic
+def finish_attempt(
+    attempt: Attempt, outcome: str, *, cause: str = "", exit_code: int | None = None, result: dict[str, Any] | None
+) -> None:
+    """Record how the attempt ended; the job ends the same way.
+
+    Raises:
+        Fenced: the attempt no longer holds the lease.
+    """
+    _end(attempt, outcome, cause, exit_code, status=outcome, finished_at=timezone.now(), result=result or {})
+    record(attempt.job, Event.Kind.ENDED, detail=f"{attempt.get_outcome_display()}: {cause}".removesuffix(": "))
+    transaction.on_commit(wake_workers)
+
+
+@transaction.atomic
+def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: int | None = None) -> None:
+    """Put the job back in the queue, to continue from its checkpoint; a LOST attempt only so many times.
+
+    Raises:
+        Fenced: the attempt no longer holds the lease.
+    """
+    job = attempt.job
+    lost = outcome == Attempt.Outcome.LOST
+    if lost and job.requeues >= settings.NIGHTSHIFT_MAX_REQUEUES:
+        cause = f"{cause}; given up after {job.requeues} restarts"
+        return finish_attempt(attempt, outcome, cause=cause, exit_code=exit_code, result=None)
+    back = {
+        "status": Job.Status.QUEUED,
+        "resume": True,
+        "queued_at": timezone.now(),
+        "requeues": F("requeues") + int(lost),
+    }
+    _end(attempt, outcome, cause, exit_code, **back)
+    record(job, Event.Kind.REQUEUED, detail=cause)
+    transaction.on_commit(wake_workers)
+    return None
+
+
+def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **changes: Any) -> None:
+    changes |= {"cause": cause[:500], "lease_token": None, "lease_until": None}
+    held = Job.objects.filter(pk=attempt.job_id, lease_token=attempt.token, status=Job.Status.RUNNING)
+    if not held.update(**changes):
+        raise Fenced(f"attempt {attempt} no longer holds the lease")
+    attempt.outcome, attempt.cause, attempt.exit_code = outcome, cause[:500], exit_code
+    attempt.ended_at = timezone.now()
+    attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
+
+
+def _move(job: Job, allowed: Iterable[str], *, by: User | None, kind: str, detail: str = "", **changes: Any) -> None:
+    with transaction.atomic():
+        if not Job.objects.filter(pk=job.pk, status__in=tuple(allowed)).update(**changes):
+            raise _refusal(job)
+        record(job, kind, by=by, detail=detail)
+        transaction.on_commit(wake_workers)
+    job.refresh_from_db()
+
+
+def _refusal(job: Job) -> NotPossible:
+    job.refresh_from_db()
+    if job.status == Job.Status.RUNNING and job.cancel_requested_at is not None:
+        return NotPossible(f"job {job.pk} is already being cancelled")
+    word = "already " if job.is_finished else ""
+    return NotPossible(f"job {job.pk} is {word}{job.get_status_display().lower()}")
+
+
+def _cancelled_by(by: User | None) -> str:
+    return f"cancelled by {by.get_username()}" if by else "cancelled"
+
+
+def _changed_config(job: Job, changes: dict[str, Any]) -> Any:
+    if foreign := sorted(set(changes) - CHANGEABLE_ON_RESUME):
+        raise ValidationError({name: ["cannot be changed on resume"] for name in foreign})
+    try:
+        return job.config().replaced(**changes)
+    except pydantic.ValidationError as error:
+        raise ValidationError({name: [message] for name, message in field_errors(error).items()}) from None
+
+
+def _forget_beyond_checkpoint(job: Job) -> None:
+    kept = -1 if job.checkpoint_step is None else job.checkpoint_step
+    for model in (Metric, Sample):
+        model.objects.filter(job=job, step__gt=kept).delete()
+    job.step = max(kept, 0)
+    job.save(update_fields=["step"])

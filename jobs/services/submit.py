@@ -1,0 +1,152 @@
+"""Turn what a person asked into a queued job: validate, freeze, record, wake."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pydantic
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from jobs.models import Batch, Device, Event, Job
+from jobs.services.events import record
+from jobs.services.revision import code_revision
+from jobs.services.wake import wake_workers
+from trainers.cli import command_line, field_errors
+from trainers.configs import TRAINING_TYPES, PathKind, TrainConfig, about
+from trainers.paths import PathRefused, confine_path
+
+OFF = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """Everything that is asked of one job."""
+
+    training_type: str
+    params: dict[str, Any]
+    owner: User
+    name: str = ""
+    batch: Batch | None = None
+    start_from: str = Job.StartFrom.RULE
+    depends_on: Job | None = None
+    dependency_rule: str = Job.DependencyRule.SUCCESS
+    device_request: str = Job.DeviceRequest.ANY
+    device: Device | None = None
+    not_before: datetime | None = None
+    priority: int = 0
+    submission_key: str | None = None
+    hold: bool = False
+
+
+def submit_job(submission: Submission) -> Job:
+    """Queue the job, or return the one that the same submission key made before.
+
+    Raises:
+        ValidationError: a parameter or a wish is wrong; messages by field name.
+    """
+    if (first := _by_key(submission)) is not None:
+        return first
+    config = config_for(submission)
+    try:
+        with transaction.atomic():
+            return _create(submission, config)
+    except IntegrityError:
+        if (first := _by_key(submission)) is None:
+            raise
+        return first
+
+
+def config_for(submission: Submission) -> TrainConfig:
+    """Return the validated parameters, with the weights that "start from" names.
+
+    Raises:
+        ValidationError: a parameter or a wish is wrong; messages by field name.
+    """
+    if submission.training_type not in TRAINING_TYPES:
+        raise ValidationError({"training_type": [_("unknown training type")]})
+    params = _with_weights(submission)
+    try:
+        config = TRAINING_TYPES[submission.training_type].model_validate(params)
+    except pydantic.ValidationError as error:
+        raise ValidationError({name: [message] for name, message in field_errors(error).items()}) from None
+    wrong = _refused_paths(config, own_weights=submission.start_from == Job.StartFrom.JOB) | _refused_wishes(submission)
+    if wrong:
+        raise ValidationError(wrong)
+    return config
+
+
+def frozen_command(config: TrainConfig, run_dir: str) -> list[str]:
+    """Return the command as people read it; a worker runs it with its own Python."""
+    return ["python", *command_line(config, run_dir)]
+
+
+def _by_key(submission: Submission) -> Job | None:
+    if submission.submission_key is None:
+        return None
+    return Job.objects.filter(submission_key=submission.submission_key).first()
+
+
+def _with_weights(submission: Submission) -> dict[str, Any]:
+    if submission.start_from != Job.StartFrom.JOB:
+        return submission.params
+    if submission.depends_on is None:
+        raise ValidationError({"depends_on": [_("choose the job whose weights to start from")]})
+    return submission.params | {"init_path": f"{submission.depends_on.run_dir}/model"}
+
+
+def _refused_paths(config: TrainConfig, *, own_weights: bool) -> dict[str, list[str]]:
+    refused: dict[str, list[str]] = {}
+    for name, field in type(config).model_fields.items():
+        kind, value = about(field).path, getattr(config, name)
+        if kind is None or value in (None, OFF) or (own_weights and name == "init_path"):
+            continue
+        try:
+            confine_path(value, writable=kind is PathKind.OUTPUT)
+        except PathRefused as error:
+            refused[name] = [str(error)]
+    return refused
+
+
+def _refused_wishes(submission: Submission) -> dict[str, list[str]]:
+    wrong: dict[str, list[str]] = {}
+    init_path = submission.params.get("init_path")
+    if submission.start_from == Job.StartFrom.FOLDER and not init_path:
+        wrong["init_path"] = [_("choose the model folder to start from")]
+    if submission.start_from == Job.StartFrom.RULE and init_path:
+        wrong["init_path"] = [_("needs “start from: a model folder”")]
+    if submission.start_from == Job.StartFrom.JOB and submission.dependency_rule != Job.DependencyRule.SUCCESS:
+        wrong["dependency_rule"] = [_("weights are there only after success")]
+    if (submission.device_request == Job.DeviceRequest.NAMED) != (submission.device is not None):
+        wrong["device"] = [_("choose a device exactly when a named device is asked for")]
+    return wrong
+
+
+def _create(submission: Submission, config: TrainConfig) -> Job:
+    job = Job.objects.create(
+        name=submission.name,
+        training_type=submission.training_type,
+        title=config.display_title(),
+        params=config.model_dump(mode="json"),
+        owner=submission.owner,
+        batch=submission.batch,
+        start_from=submission.start_from,
+        depends_on=submission.depends_on,
+        dependency_rule=submission.dependency_rule,
+        device_request=submission.device_request,
+        device=submission.device,
+        not_before=submission.not_before,
+        priority=submission.priority,
+        submission_key=submission.submission_key,
+        code_revision=code_revision(),
+        status=Job.Status.HELD if submission.hold else Job.Status.QUEUED,
+        queued_at=timezone.now(),
+    )
+    job.command = frozen_command(config, job.run_dir)
+    job.save(update_fields=["command"])
+    record(job, Event.Kind.SUBMITTED, by=submission.owner)
+    transaction.on_commit(wake_workers)
+    return job

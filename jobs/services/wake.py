@@ -1,0 +1,45 @@
+"""Tell idle workers that there may be work. A lost message costs a janitor's turn, never a job."""
+
+import logging
+from datetime import timedelta
+
+from celery import current_app
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from jobs.models import Job, Worker
+
+RUN_NEXT = "jobs.run_next"
+MESSAGE_LIFE = 30  # seconds; by then the janitor has sent another
+
+logger = logging.getLogger(__name__)
+
+
+def alive_workers() -> QuerySet[Worker]:
+    """Return the workers that were heard of within a lease and have not stopped."""
+    since = timezone.now() - timedelta(seconds=settings.NIGHTSHIFT_LEASE)
+    return Worker.objects.filter(stopped_at=None, heartbeat_at__gte=since)
+
+
+def idle_workers() -> QuerySet[Worker]:
+    """Return the alive workers that run nothing."""
+    running = Job.objects.filter(worker=OuterRef("pk"), status=Job.Status.RUNNING)
+    return alive_workers().filter(~Exists(running))
+
+
+def wake_workers() -> None:
+    """Publish ``run_next`` to every idle worker; a broker that is away is a warning."""
+    for queue in idle_workers().values_list("queue", flat=True):
+        if not publish(queue):
+            return
+
+
+def publish(queue: str) -> bool:
+    """Send one wake-up message; tell whether the broker took it."""
+    try:
+        current_app.send_task(RUN_NEXT, queue=queue, expires=MESSAGE_LIFE, retry=False, ignore_result=True)
+    except Exception as error:  # every transport raises its own; the row waits for the janitor all the same
+        logger.warning("no wake-up for %s: %s", queue, error)
+        return False
+    return True
