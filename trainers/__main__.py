@@ -6,6 +6,6 @@ from trainers.cli import parse_or_exit
 
 if __name__ == "__main__":
     command = parse_or_exit(sys.argv[1:])
-    from trainers.runtime import run
+    from trainers.attempt import run_attempt
 
-    raise SystemExit(run(command))
+    raise SystemExit(run_attempt(command))

@@ -1,52 +1,24 @@
-"""One execution of a training: run folder, device, seed, signals, exit code, result. Imports torch after the first line."""
+"""What an algorithm knows of its execution: device, step, records, checkpoint, evaluation, and its orderly end."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trainers.cli import Command
+import torch
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from trainers.checkpoint import load_checkpoint, restore, save_checkpoint, training_state
 from trainers.configs import TrainConfig
+from trainers.errors import ConfigurationError, Stopped
+from trainers.exports import publish, save_model
+from trainers.monitor import Monitor, open_monitor
 from trainers.records import Records
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
-    from trainers.schedule import Schedule
-
-
-@dataclass
-class Run:
-    """What an algorithm knows of its execution."""
-
-    config: TrainConfig
-    folder: Path
-    device: torch.device
-    records: Records
-    log: Callable[[str], None]
-    stop_requested: bool = False
-    step: int = 0
-
-    def autocast(self) -> AbstractContextManager[Any]:
-        """Return the context of forward passes: ``dtype`` on a GPU, fp32 on the CPU."""
-        raise NotImplementedError
-
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule) -> dict[str, Any]:
-        """Continue from the checkpoint if asked and there is one: sets ``step``, returns the algorithm's own state."""
-        raise NotImplementedError
-
-    def save_or_stop(self, model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule, *,
-                     extra: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint every ``save_interval`` steps, and before ending on request.
-
-        Raises:
-            Stopped: the run was asked to end.
-        """
-        raise NotImplementedError
+from trainers.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -57,10 +29,163 @@ class Outcome:
     total_steps: int
     stopped_early: bool = False
     published: str | None = None
-    data_sha256: str | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
 
 
-def run(command: Command) -> int:
-    """Run the training and return its exit code."""
-    raise NotImplementedError
+@dataclass
+class Run:
+    """One execution. ``step`` counts optimizer steps; ``extra`` is the algorithm's own part of the checkpoint."""
+
+    config: TrainConfig
+    folder: Path
+    device: torch.device
+    records: Records
+    log: Callable[[str], None]
+    monitor: Monitor | None = None
+    step: int = 0
+    total_steps: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+    stop_requested: bool = False
+    schedule: Schedule = field(init=False)
+    _saved_step: int | None = None
+    _first_step: int = 0
+    _began: float = 0.0
+    _step_began: float = 0.0
+
+    def __post_init__(self) -> None:
+        scaled = self.device.type == "cuda" and self.config.dtype == "float16"
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return the context of forward passes: ``dtype`` on a GPU, fp32 on the CPU."""
+        if self.device.type == "cpu" or self.config.dtype == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=getattr(torch, self.config.dtype))
+
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule) -> None:
+        """Follow ``schedule`` from the checkpoint, if that is asked and there is one, else from the start.
+
+        Raises:
+            ConfigurationError: the checkpoint's step means other rows, or its model has another shape.
+        """
+        self.schedule, self.total_steps = schedule, schedule.total_steps
+        state = load_checkpoint(self.folder) if self.config.from_resume else None
+        if state is not None:
+            self._restore(state, model, optimizer)
+        elif self.config.from_resume:
+            self.log("no checkpoint to resume from; starting at step 0")
+        self.records.drop_after(self.step if state is not None else -1)
+        self._first_step, self._began = self.step, time.perf_counter()
+
+    def target_reached(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Evaluate if it is time to, and return whether ``stop_at`` is met."""
+        if self.config.eval_data_path is None or not self._evaluation_due():
+            return False
+        from trainers.evaluation import evaluate, reached
+        values = self.records.evaluations.get(self.step)  # an earlier attempt may have ended right after it
+        if values is None:
+            values = evaluate(model, tokenizer, self, self.config, self.step)  # type: ignore[arg-type]  # leaf classes
+            self._record(values)
+            self.log(f"evaluation at step {self.step}: " + ", ".join(f"{k}: {v:.4g}" for k, v in values.items()))
+        return self.config.stop_at is not None and reached(self.config.stop_at, values)
+
+    def begin_step(self) -> None:
+        """Count the optimizer step that begins now."""
+        self.step += 1
+        self._step_began = time.perf_counter()
+
+    def log_due(self) -> bool:
+        """Return whether this step is logged: the first, every ``log_interval``, the last."""
+        return self.step in (1, self.total_steps) or self.step % self.config.log_interval == 0
+
+    def report(self, values: Mapping[str, float], *, shown: Mapping[str, str]) -> None:
+        """Record the values of this step, and log those that ``shown`` gives a short name."""
+        now = time.perf_counter()
+        left = int((now - self._began) / (self.step - self._first_step) * (self.total_steps - self.step))
+        self._record({**values, "step_time": now - self._step_began})
+        plan = self.schedule
+        self.log(f"Epoch:[{plan.epoch_of(self.step)}/{plan.epochs}]({plan.step_in_epoch(self.step)}/"
+                 f"{plan.steps_per_epoch}), " + ", ".join(f"{shown[name]}: {values[name]:.4g}" for name in shown)
+                 + f", {now - self._step_began:.2f} s, left: {left // 60}:{left % 60:02d}")
+
+    def save_or_stop(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Write a checkpoint every ``save_interval`` steps, and before ending on request.
+
+        Raises:
+            Stopped: the run was asked to end.
+        """
+        if self.stop_requested or self.step % self.config.save_interval == 0:
+            self.save(model, optimizer)
+        if self.stop_requested:
+            raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
+
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Write a checkpoint of this step, unless there is one."""
+        if self._saved_step != self.step:
+            extra = {**self.extra, "schedule": self.schedule.identity(), "scaler": self.scaler.state_dict()}
+            save_checkpoint(self.folder, training_state(model, optimizer, step=self.step, extra=extra,
+                                                        epoch=self.schedule.epoch_of(self.step)))
+            self._saved_step = self.step
+
+    def finish(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
+               optimizer: torch.optim.Optimizer) -> Outcome:
+        """Write the last checkpoint (a resume may raise ``epochs``), the model folder and the published weights."""
+        self.save(model, optimizer)
+        save_model(model, tokenizer, self.folder / "model")
+        published = publish(model, self.config)
+        self.log(f"finished at step {self.step} of {self.total_steps}; weights in {self.folder / 'model'}"
+                 + (f" and, as fp16, in {published}" if published else "; the scripts have no such architecture"))
+        return Outcome(self.step, self.total_steps, self.step < self.total_steps, published)
+
+    def _restore(self, state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        made_with, now = state["extra"].pop("schedule"), self.schedule.identity()
+        scaler = state["extra"].pop("scaler")
+        if changed := [f"{name} {made_with[name]}, now {now[name]}" for name in now if made_with[name] != now[name]]:
+            raise ConfigurationError(f"the checkpoint was made with {'; '.join(changed)}; start a new job instead")
+        restore(state, model, optimizer)
+        if self.scaler.is_enabled() and scaler:
+            self.scaler.load_state_dict(scaler)
+        self.step, self.extra, self._saved_step = state["step"], state["extra"], state["step"]
+        self.log(f"resumed from the checkpoint at step {self.step}")
+
+    def _evaluation_due(self) -> bool:
+        interval = self.config.eval_interval
+        return self.step in (0, self.total_steps) or (interval > 0 and self.step % interval == 0)
+
+    def _record(self, values: Mapping[str, float]) -> None:
+        self.records.metrics(self.step, values, epoch=self.schedule.epoch_of(self.step), total_steps=self.total_steps)
+        if self.monitor is not None:
+            self.monitor.log(dict(values), step=self.step)
+
+
+def build_run(config: TrainConfig, folder: Path, *, device: str | None, log: Callable[[str], None]) -> Run:
+    """Return the run of ``config``, its device chosen and every random generator seeded.
+
+    Raises:
+        ConfigurationError: there is no such device.
+    """
+    chosen = choose_device(device)
+    if chosen.type == "cpu":
+        ignored = "" if config.dtype == "float32" else f" (dtype {config.dtype} is for GPUs)"
+        log(f"device: cpu, {torch.get_num_threads()} threads, float32{ignored}")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # slow and no use here
+    else:
+        log(f"device: {chosen} ({torch.cuda.get_device_name(chosen)}), {config.dtype}")
+    random.seed(config.seed)
+    torch.manual_seed(config.seed)
+    monitor = open_monitor(config, name=folder.name, folder=str(folder))
+    return Run(config, folder, chosen, Records(folder), log, monitor)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """Return the device of that name; without one the first GPU, else the CPU."""
+    found = torch.cuda.device_count()
+    name = name or ("cuda:0" if found else "cpu")
+    if name == "cpu":
+        return torch.device("cpu")
+    kind, _, number = name.partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal() or int(number or 0) >= found:
+        raise ConfigurationError(f"--device {name}: there are {found} GPUs here; use cpu"
+                                 + "".join(f", cuda:{index}" for index in range(found)))
+    torch.cuda.set_device(int(number or 0))
+    return torch.device("cuda", int(number or 0))

@@ -1,4 +1,4 @@
-"""Which rows each optimizer step sees. A pure function of seed and step, so that resuming needs no reading. No torch."""
+"""Which rows each optimizer step sees. A pure function of seed and step, so that resuming reads nothing. No torch."""
 
 import random
 from dataclasses import asdict, dataclass

@@ -1,0 +1,75 @@
+"""One attempt at a training, from its first log line to its exit code. Imports torch after the first line."""
+
+import importlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from trainers.cli import BAD_CONFIGURATION, Command
+from trainers.exits import DONE, Exit, exit_of
+from trainers.folder import RunFolder, new_name
+from trainers.paths import PathRefused
+from trainers.preflight import check_before_start
+from trainers.records import Records
+from trainers.result import write_result
+
+if TYPE_CHECKING:
+    from trainers.runtime import Outcome, Run
+
+
+def run_attempt(command: Command) -> int:
+    """Run the training that ``command`` describes, and return the exit code that ``trainers.exits`` lists."""
+    began = time.monotonic()
+    try:
+        folder = RunFolder(command.options.run_dir or new_name(command.config.type_name))
+        folder.begin(command)
+    except (PathRefused, OSError) as error:
+        sys.stderr.write(f"error: --run_dir: {error}\n")
+        return BAD_CONFIGURATION
+    ending, progress = _train(command, folder)
+    write_result(folder, command.config, ending, seconds=time.monotonic() - began, records=Records(folder.path),
+                 progress=progress)
+    return ending.code
+
+
+def _train(command: Command, folder: RunFolder) -> tuple[Exit, dict[str, Any]]:
+    run: Run | None = None
+    outcome: Outcome | None = None
+    try:
+        check_before_start(command.config)
+        from trainers.runtime import build_run
+        run = build_run(command.config, folder.path, device=command.options.device, log=folder.log)
+        with stopping_on_signals(run):
+            outcome = importlib.import_module(f"trainers.{command.config.type_name}").train(command.config, run)
+        ending = Exit(DONE, "", "")
+    except Exception as error:
+        ending = exit_of(error, command.config)
+        folder.log_error(ending.log)
+    return ending, _progress(run, outcome)
+
+
+@contextmanager
+def stopping_on_signals(run: "Run") -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the run after the step that is under way; a second Ctrl-C ends it at once."""
+
+    def request_stop(number: int, frame: FrameType | None) -> None:
+        run.stop_requested = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    previous = {number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _progress(run: "Run | None", outcome: "Outcome | None") -> dict[str, Any]:
+    return {"steps": run.step if run else 0, "total_steps": run.total_steps if run else 0,
+            "stopped_early": outcome.stopped_early if outcome else False,
+            "published": outcome.published if outcome else None,
+            "device": str(run.device) if run else None}

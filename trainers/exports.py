@@ -1,0 +1,52 @@
+"""How a trained policy leaves the run: a Hugging Face folder of its own, and the scripts' weight file."""
+
+import os
+import shutil
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from trainers.configs import TrainConfig
+from trainers.errors import Diverged
+from trainers.models import weight_name
+from trainers.paths import confine_path
+from trainers.weights import split_experts
+
+PUBLISHED_TYPES = ("qwen3", "qwen3_moe", "llama")  # those whose keys the scripts' weight files have
+
+
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write the model and its tokenizer as a Hugging Face folder; an existing one is replaced only when complete."""
+    temporary, previous = folder.with_name(folder.name + ".tmp"), folder.with_name(folder.name + ".old")
+    shutil.rmtree(temporary, ignore_errors=True)
+    model.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    shutil.rmtree(previous, ignore_errors=True)
+    if folder.exists():
+        folder.rename(previous)
+    temporary.rename(folder)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
+    """Write the weights where the scripts look for them, in fp16 as they do; return the path as a parameter writes it.
+
+    ``None`` for an architecture that the scripts' weight files cannot hold.
+
+    Raises:
+        Diverged: a weight is larger than fp16 can write.
+    """
+    if model.config.model_type not in PUBLISHED_TYPES:
+        return None
+    state = {key: value.detach().to("cpu", torch.float16).contiguous()
+             for key, value in split_experts(model.state_dict()).items()}
+    if any(not bool(value.isfinite().all()) for value in state.values()):
+        raise Diverged("the weights are too large for the scripts' fp16 weight file; the run's model folder has them")
+    name = weight_name(config.save_weight, model.config.hidden_size, moe=model.config.model_type == "qwen3_moe")
+    folder = confine_path(config.save_dir, writable=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{name}.{os.getpid()}.tmp"
+    torch.save(state, temporary)
+    os.replace(temporary, folder / name)
+    return f"{config.save_dir.rstrip('/')}/{name}"

@@ -1,0 +1,68 @@
+"""The run folder: the contract between a trainer, which writes it, and whoever watches. Imports no torch."""
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from trainers.cli import Command, command_line
+from trainers.paths import confine_path
+
+
+class RunFolder:
+    """One folder under ``runs/``, or wherever ``--run_dir`` says."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.path = confine_path(name, writable=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.pumped = os.environ.get("NIGHTSHIFT_PUMPED") == "1"  # then the worker writes log.txt from our output
+
+    def begin(self, command: Command) -> None:
+        """Write the log's first line and config.json; without ``from_resume``, remove what an earlier attempt left."""
+        line = shlex.join(["python", *command_line(command.config, self.name)])
+        device = f" --device {command.options.device}" if command.options.device else ""
+        self.log(f"$ {line}{device}")
+        (self.path / "result.json").unlink(missing_ok=True)
+        if not command.config.from_resume:
+            shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+            for name in ("metrics.jsonl", "samples.jsonl"):
+                (self.path / name).unlink(missing_ok=True)
+        self.write_json("config.json", {"type": command.config.type_name, **command.config.model_dump()})
+
+    def log(self, line: str) -> None:
+        """Write one line to the log."""
+        self._write(sys.stdout, line)
+
+    def log_error(self, text: str) -> None:
+        """Write what went wrong to the log and to standard error."""
+        self._write(sys.stderr, text)
+
+    def write_json(self, name: str, value: dict[str, Any]) -> None:
+        """Write a JSON file that is never seen half written."""
+        temporary = self.path / f"{name}.tmp"
+        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(temporary, self.path / name)
+
+    def checkpoint_step(self) -> int | None:
+        """Return the step of the last checkpoint."""
+        meta = self.path / "checkpoint" / "meta.json"
+        return int(json.loads(meta.read_text(encoding="utf-8"))["step"]) if meta.exists() else None
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        stream.write(text + "\n")
+        stream.flush()
+        if not self.pumped:
+            with (self.path / "log.txt").open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text + "\n")
+
+
+def new_name(type_name: str) -> str:
+    """Return a run folder name that is not taken, for a run started by hand."""
+    stem = f"runs/{type_name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = [stem, *(f"{stem}-{number}" for number in range(2, 1000))]
+    return next(name for name in names if not Path(confine_path(name, writable=True)).exists())

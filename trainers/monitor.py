@@ -1,0 +1,39 @@
+"""An optional second reader of the metrics: Weights & Biases or SwanLab, when installed."""
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from trainers.configs import TrainConfig
+from trainers.errors import ConfigurationError
+
+
+class Monitor(Protocol):
+    """What both libraries' runs offer."""
+
+    def log(self, data: dict[str, Any], *, step: int) -> Any:
+        """Report the values of one step."""
+
+    def finish(self) -> Any:
+        """Send what is left."""
+
+
+def open_monitor(config: TrainConfig, *, name: str, folder: str) -> Monitor | None:
+    """Return the monitor that the parameters ask for. It stays on this machine unless the operator says otherwise.
+
+    Raises:
+        ConfigurationError: its library is not installed.
+    """
+    if config.train_monitor == "none":
+        return None
+    try:
+        library = importlib.import_module(config.train_monitor)
+    except ImportError:
+        raise ConfigurationError(f"--train_monitor {config.train_monitor}: it is not installed; pip install "
+                                 f"{config.train_monitor}, or use none") from None
+    local: Mapping[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline"), "dir": folder}
+    if config.train_monitor == "swanlab":
+        local = {"mode": os.environ.get("SWANLAB_MODE", "local"), "logdir": f"{folder}/swanlab"}
+    monitor: Monitor = library.init(project=config.train_project, name=name, config=config.model_dump(), **local)
+    return monitor
