@@ -127,12 +127,13 @@ def janitor_program() -> Program:
 
 def worker_programs() -> list[Program]:
     """Return one worker per device of this machine; it stops once its trainer has saved."""
-    commands = [worker_command(device) for device in find_devices()]
     timeout = settings.NIGHTSHIFT_GRACE + 15
-    return [
-        Program(name=f"worker-{number}", argv=argv, env=env, stop_timeout=timeout)
-        for number, (argv, env) in enumerate(commands)
-    ]
+    programs = []
+    for device in find_devices():
+        argv, env = worker_command(device)
+        name = f"worker-{device.worker_name.partition('@')[0]}"
+        programs.append(Program(name=name, argv=argv, env=env, stop_timeout=timeout))
+    return programs
 
 
 def admin_answers(address: str) -> bool:
