@@ -76,5 +76,5 @@ def submit_demo(owner: User) -> list[Job]:
 
 def gain(jobs: Sequence[Job]) -> float | None:
     """Return by how much greedy accuracy rose from the first job's end to the last job's, if both measured it."""
-    ends = [(job.result.get("eval_after") or {}).get(ACCURACY) for job in (jobs[0], jobs[-1])]
-    return None if None in ends else ends[1] - ends[0]
+    before, after = ((job.result.get("eval_after") or {}).get(ACCURACY) for job in (jobs[0], jobs[-1]))
+    return None if before is None or after is None else after - before

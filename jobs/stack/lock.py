@@ -94,7 +94,8 @@ def _describe(path: Path) -> str:
 def _listener(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
+            if listens and connection.pid:
                 return f"pid {connection.pid} ({psutil.Process(connection.pid).name()})"
     except psutil.Error:
         pass
