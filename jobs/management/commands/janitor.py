@@ -1,0 +1,36 @@
+"""``manage.py janitor``: look after leases and wake workers, until stopped. Several may run."""
+
+import logging
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from jobs.services.sweep import Sweeper
+from jobs.stack.signals import StopFlag
+
+TURN = 1.0  # seconds
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Reap expired leases, adopt finished results and wake idle workers."
+    requires_system_checks: list[str] = []
+
+    def handle(self, **_: Any) -> None:
+        stopping = StopFlag()
+        sweeper = Sweeper()
+        while not stopping():
+            _turn(sweeper)
+            time.sleep(TURN)
+
+
+def _turn(sweeper: Sweeper) -> None:
+    try:
+        close_old_connections()
+        sweeper.turn()
+    except (DatabaseError, InterfaceError, OSError) as error:
+        logger.warning("this round failed, leases are left alone for one lease: %s", error)
+        sweeper.watch_anew()

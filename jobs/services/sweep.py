@@ -1,0 +1,83 @@
+"""The janitor's turn: end what its worker left behind, and wake workers that could work."""
+
+import logging
+import time
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, transaction
+from django.utils import timezone
+
+from jobs.models import Attempt, Job
+from jobs.services.schedule import eligible_jobs, served_by
+from jobs.services.wake import idle_workers, publish
+from jobs.worker.adopt import settle
+
+CLOCK_JUMP = 2.0  # seconds between two turns that the wall clock and the steady clock may disagree by
+
+logger = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """Reap expired leases, after one lease of watching: when a database returns, every lease looks expired."""
+
+    def __init__(self) -> None:
+        self.watch_anew()
+
+    def watch_anew(self) -> None:
+        """Wait one lease before reaping again."""
+        self._steady, self._wall = time.monotonic(), time.time()
+        self._reap_after = self._steady + settings.NIGHTSHIFT_LEASE
+
+    def turn(self) -> None:
+        """Do one round. Raises DatabaseError; the caller then watches anew."""
+        self._notice_clock_jump()
+        if time.monotonic() >= self._reap_after:
+            reap_expired()
+        wake_for_work()
+
+    def _notice_clock_jump(self) -> None:
+        steady, wall = time.monotonic(), time.time()
+        if abs((wall - self._wall) - (steady - self._steady)) > CLOCK_JUMP:
+            logger.warning("the clock jumped; leases are left alone for %s s", settings.NIGHTSHIFT_LEASE)
+            self.watch_anew()
+        self._steady, self._wall = steady, wall
+
+
+def reap_expired() -> int:
+    """Settle every attempt whose lease expired; return how many."""
+    expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=timezone.now())
+    attempts = [attempt for job in expired if (attempt := take_over(job)) is not None]
+    for attempt in attempts:
+        _settle(attempt)
+    return len(attempts)
+
+
+def _settle(attempt: Attempt) -> None:
+    try:
+        settle(attempt)
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception:  # the others must not wait for it; its new lease expires and it is tried again
+        logger.exception("attempt %s cannot be settled", attempt)
+
+
+@transaction.atomic
+def take_over(job: Job) -> Attempt | None:
+    """Move an expired lease to this process under a new token; ``None`` when another was faster."""
+    now, token = timezone.now(), Job.new_token()
+    seen = Job.objects.filter(
+        pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token, lease_until__lt=now
+    )  # fmt: skip
+    if not seen.update(lease_token=token, lease_until=now + timedelta(seconds=settings.NIGHTSHIFT_LEASE)):
+        return None
+    Attempt.objects.filter(job=job, outcome=Attempt.Outcome.RUNNING).update(token=token)
+    return Attempt.objects.select_related("job", "worker").get(token=token)
+
+
+def wake_for_work() -> None:
+    """Wake each idle worker that could claim something."""
+    jobs = eligible_jobs(timezone.now())
+    for worker in idle_workers().select_related("device"):
+        if jobs.filter(served_by(worker.device)).exists() and not publish(worker.queue):
+            return

@@ -1,0 +1,109 @@
+"""Say how an attempt ended and why, from its exit status, its result and its log."""
+
+import json
+import re
+import signal
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from jobs.models import Attempt
+from jobs.worker.guard import NO_LOCK, SIGNALLED
+
+DONE, STOPPED, OUT_OF_MEMORY = 0, 3, 4  # the trainers' exit codes
+LOG_END = 16_384  # bytes
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+Outcome = Attempt.Outcome
+
+
+class Asked(Enum):
+    """Why the worker asked the trainer to end."""
+
+    CANCEL = auto()
+    DRAIN = auto()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How an attempt ended; ``again`` puts its job back in the queue."""
+
+    outcome: str
+    cause: str = ""
+    exit_code: int | None = None
+    again: bool = False
+
+
+def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_killed: bool = False) -> Ending:
+    """Return the ending of a guard that exited with ``status`` (negative: the guard itself was killed)."""
+    exit_code = SIGNALLED - status if status >= SIGNALLED else status
+    result = read_result(folder)
+    if exit_code == DONE and result is not None:
+        return Ending(outcome=Outcome.COMPLETED, exit_code=DONE)
+    if asked is Asked.CANCEL:
+        return Ending(outcome=Outcome.CANCELLED, cause=f"cancelled; {_checkpoint(folder)}", exit_code=exit_code)
+    if asked is Asked.DRAIN and (exit_code < 0 or exit_code in (STOPPED, NO_LOCK)):
+        cause = f"the worker was stopped; {_checkpoint(folder)}"
+        return Ending(outcome=Outcome.DRAINED, cause=cause, exit_code=exit_code, again=True)
+    if status < 0 or exit_code in (STOPPED, NO_LOCK):
+        return Ending(outcome=Outcome.LOST, cause=_machine_fault(status), exit_code=exit_code, again=True)
+    out_of_memory = exit_code == OUT_OF_MEMORY or (exit_code == -signal.SIGKILL and oom_killed)
+    outcome = Outcome.OUT_OF_MEMORY if out_of_memory else Outcome.FAILED
+    return Ending(outcome=outcome, cause=_failure(exit_code, result, folder, oom_killed), exit_code=exit_code)
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """Return result.json, or ``None`` when the attempt did not get that far."""
+    try:
+        result = json.loads((folder / "result.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return result if isinstance(result, dict) else None
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that says something."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_END))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in ANSI.sub("", text).replace("\0", "").splitlines()]
+    return next((line for line in reversed(lines) if line and not line.startswith("$ ")), "")[:400]
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, or its number where it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _machine_fault(status: int) -> str:
+    if status == NO_LOCK:
+        return "the device did not become free"
+    if status == STOPPED:
+        return "the trainer was stopped from outside, after it saved a checkpoint"
+    return f"the trainer's guard was killed by {signal_name(-status)}"
+
+
+def _failure(exit_code: int, result: dict[str, Any] | None, folder: Path, oom_killed: bool) -> str:
+    if exit_code == -signal.SIGKILL and oom_killed:
+        return "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"
+    if exit_code < 0:
+        return f"the trainer was killed by {signal_name(-exit_code)}"
+    if exit_code == DONE:
+        return "the trainer ended without a result"
+    error = (result or {}).get("error") or last_line(folder / "log.txt")
+    return str(error).removeprefix("error: ") or f"the trainer ended with exit code {exit_code}"
+
+
+def _checkpoint(folder: Path) -> str:
+    try:
+        step = json.loads((folder / "checkpoint" / "meta.json").read_bytes())["step"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "no checkpoint"
+    return f"checkpoint at step {step}"

@@ -1,0 +1,143 @@
+"""Run one attempt from its folder to its recorded end."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DataError, IntegrityError, transaction
+
+from jobs.models import Artifact, Attempt
+from jobs.services.lifecycle import Fenced, finish_attempt, requeue_attempt
+from jobs.worker.artifacts import register, upload
+from jobs.worker.environment import trainer_environment
+from jobs.worker.link import Link, persist
+from jobs.worker.memory import oom_kills
+from jobs.worker.outcome import Asked, Ending, classify, read_result
+from jobs.worker.process import TrainerProcess, device_lock
+from jobs.worker.ship import Shipper
+from trainers.paths import resolve_path
+
+TURN = 0.05  # seconds
+OWN_TRAINER = "NIGHTSHIFT_TRAINER"  # a script that runs instead of ``-m trainers``, for trials of the queue itself
+
+logger = logging.getLogger(__name__)
+
+
+def run_attempt(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
+    """Supervise the attempt; a fault of the worker itself puts the job back in the queue."""
+    try:
+        supervise(attempt, is_draining=is_draining)
+    except Fenced as error:
+        logger.warning("%s; its trainer was ended", error)
+    except Exception as error:
+        logger.exception("attempt %s", attempt)
+        ending = Ending(outcome=Attempt.Outcome.LOST, cause=f"the worker failed: {error}", again=True)
+        persist(lambda: record_end(attempt, ending))
+
+
+def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
+    """Run the attempt's command to its end and record it.
+
+    Raises:
+        Fenced: the lease went to another; the trainer is dead and nothing was recorded.
+    """
+    folder = prepare_folder(attempt)
+    shipper = Shipper(attempt, folder)
+    killed_before = oom_kills()
+    process = start_trainer(attempt, folder)
+    link = Link(attempt, shipper, pid=process.pid)
+    link.start()
+    rows: list[Artifact] = []
+    try:
+        try:
+            asked = watch(process, link, is_draining)
+        finally:
+            status = process.finish()
+        ending = classify(status, folder, asked=asked, oom_killed=oom_kills() > killed_before)
+        if ending.outcome == Attempt.Outcome.COMPLETED:
+            rows = upload(attempt.job, folder)
+    finally:
+        link.close()
+    if link.fenced.is_set():
+        raise Fenced(f"attempt {attempt} no longer holds the lease")
+    ship_rest(shipper)
+    persist(lambda: record_end(attempt, ending, folder=folder, rows=rows))
+
+
+def prepare_folder(attempt: Attempt) -> Path:
+    """Return the run folder; what a job of the same number in an earlier database left there is set aside."""
+    folder = resolve_path(attempt.job.run_dir)
+    if attempt.number == 1 and folder.exists():
+        folder.rename(folder.with_name(f"{folder.name}.before-{int(time.time())}"))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / "result.json").unlink(missing_ok=True)
+    return folder
+
+
+def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:
+    """Start the command on the attempt's device."""
+    device = attempt.device
+    if device is None:
+        raise RuntimeError("an attempt needs a device")
+    own = os.environ.get(OWN_TRAINER)
+    arguments = [own, *attempt.command[3:]] if own else attempt.command[1:]
+    home = str(settings.NIGHTSHIFT_HOME)
+    return TrainerProcess(
+        [sys.executable, *arguments],
+        environment=trainer_environment(device, home=home, token=str(attempt.token)),
+        lock=device_lock(device.key),
+        log=folder / "log.txt",
+    )
+
+
+def watch(process: TrainerProcess, link: Link, is_draining: Callable[[], bool]) -> Asked | None:
+    """Wait for the end, and bring it about when somebody asks; return who asked first."""
+    asked: Asked | None = None
+    while process.is_running():
+        if link.may_train_on():
+            process.beat()
+        asked = asked or _wish(link, is_draining)
+        if link.fenced.is_set():
+            process.kill()
+        elif asked is not None:
+            process.stop(settings.NIGHTSHIFT_GRACE)
+        time.sleep(TURN)
+    return asked
+
+
+def ship_rest(shipper: Shipper) -> None:
+    """Ship until the run folder holds nothing new."""
+    while shipper.has_news():
+        try:
+            persist(shipper.ship)
+        except (DataError, IntegrityError):
+            logger.exception("rows that the database refuses are left out")
+            shipper.give_up_load()
+
+
+def record_end(
+    attempt: Attempt, ending: Ending, *, folder: Path | None = None, rows: list[Artifact] | None = None
+) -> None:
+    """Write the ending, and the files that can be downloaded, in one transaction; nothing when fenced."""
+    try:
+        with transaction.atomic():
+            if ending.again:
+                requeue_attempt(attempt, ending.outcome, cause=ending.cause, exit_code=ending.exit_code)
+            else:
+                result = read_result(folder) if folder else None
+                finish_attempt(
+                    attempt, ending.outcome, cause=ending.cause, exit_code=ending.exit_code, result=result
+                )  # fmt: skip
+                register(rows or [])
+    except Fenced as error:
+        logger.warning("%s; its end is not recorded", error)
+
+
+def _wish(link: Link, is_draining: Callable[[], bool]) -> Asked | None:
+    if link.cancel_asked.is_set():
+        return Asked.CANCEL
+    return Asked.DRAIN if is_draining() else None
