@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import environ
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -42,6 +43,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
+    "webadmin.timezone.TimeZoneMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -143,6 +145,9 @@ UNFOLD = {
     "SITE_HEADER": "Nightshift",
     "SITE_SYMBOL": "dark_mode",
     "SHOW_LANGUAGES": True,
+    "DASHBOARD_CALLBACK": "jobs.admin.home.dashboard",
+    "STYLES": [lambda request: static("jobs/nightshift.css")],
+    "SCRIPTS": [lambda request: static("jobs/timezone.js")],
     "SIDEBAR": {
         "navigation": [
             {

@@ -1,0 +1,112 @@
+"""The page on which a job is submitted, and the preview of its command."""
+
+import shlex
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from jobs.admin.form_page import asked_prefill, chosen_type, retyped, show_form, tell
+from jobs.forms import JobForm, job_form
+from jobs.models import Job
+from jobs.services.reasons import waiting_reasons
+from jobs.services.submit import config_for, frozen_command, submit_job
+
+# The number of a job is known once it is submitted.
+PREVIEW_RUN_DIR = "runs/N"
+
+
+def add_job(request: HttpRequest) -> HttpResponse:
+    """Show the form, or submit what was posted."""
+    if not request.user.has_perm("jobs.add_job"):
+        raise PermissionDenied
+    if request.method == "POST" and (prefill := retyped(request)) is None:
+        form = job_form(chosen_type(request.POST))(request.POST)
+        job = submitted(request, form)
+        if job is not None:
+            return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job.pk]))
+        return _page(request, form)
+    prefill = prefill if request.method == "POST" else asked_prefill(request)
+    tell(request, prefill)
+    return _page(request, job_form(prefill.config_class)(initial=prefill.initial))
+
+
+def submitted(request: HttpRequest, form: JobForm) -> Job | None:
+    """Queue what a form asks and tell where it stands, or put the errors at the form's fields."""
+    if not form.is_valid():
+        return None
+    try:
+        job = submit_job(form.submission(request.user))
+    except ValidationError as error:
+        for name, texts in error.message_dict.items():
+            form.add_field_error(name, " ".join(texts))
+        return None
+    messages.success(request, standing(job))
+    return job
+
+
+def standing(job: Job) -> str:
+    """Return where a job stands, in a sentence."""
+    reason = waiting_reasons([job]).get(job.pk, "")
+    status = job.get_status_display().lower()
+    if not reason or job.status == Job.Status.HELD:
+        return _("Job %(id)d is %(status)s.") % {"id": job.pk, "status": status}
+    return _("Job %(id)d is queued, %(reason)s.") % {"id": job.pk, "reason": reason}
+
+
+@require_POST
+def preview_command(request: HttpRequest) -> JsonResponse:
+    """Answer with the command that the typed form stands for, or with what is wrong in it."""
+    if not request.user.has_perm("jobs.add_job"):
+        raise PermissionDenied
+    form = job_form(chosen_type(request.POST))(_confirmed(request.POST))
+    command = previewed(request, form)
+    errors = {name: [str(text) for text in texts] for name, texts in form.errors.items()}
+    return JsonResponse({"command": command, "errors": errors, "warnings": form.warnings})
+
+
+def previewed(request: HttpRequest, form: JobForm) -> str:
+    """Return the command of a valid form, else nothing."""
+    if not form.is_valid():
+        return ""
+    try:
+        config = config_for(form.submission(request.user))
+    except ValidationError as error:
+        for name, texts in error.message_dict.items():
+            form.add_field_error(name, " ".join(texts))
+        return ""
+    return shlex.join(frozen_command(config, PREVIEW_RUN_DIR))
+
+
+def _confirmed(data: QueryDict) -> QueryDict:
+    confirmed = data.copy()
+    confirmed["queue_anyway"] = "on"
+    return confirmed
+
+
+def as_typed(form: JobForm) -> QueryDict:
+    """Return a form's values as if a person had posted them unchanged."""
+    typed = QueryDict(mutable=True)
+    for field in form:
+        value = field.value()
+        if value not in (None, "", False):
+            typed[field.html_name] = str(value)
+    return typed
+
+
+def _page(request: HttpRequest, form: JobForm) -> HttpResponse:
+    shown = form if form.is_bound else type(form)(as_typed(form))
+    command = previewed(request, type(form)(_confirmed(shown.data)))
+    return show_form(
+        request,
+        form,
+        model=Job,
+        title=_("Add job"),
+        template="jobs/job_form.html",
+        command=command,
+        save_label=_("Queue job"),
+        preview_url=reverse("admin:jobs_job_preview"),
+    )

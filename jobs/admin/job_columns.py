@@ -1,0 +1,81 @@
+"""The columns of the list of jobs."""
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+from unfold.decorators import display
+
+from jobs.admin.durations import running_time, waiting_time
+from jobs.models import Job
+
+STATUS_COLOURS = {
+    Job.Status.HELD: "default",
+    Job.Status.QUEUED: "info",
+    Job.Status.RUNNING: "primary",
+    Job.Status.COMPLETED: "success",
+    Job.Status.FAILED: "danger",
+    Job.Status.OUT_OF_MEMORY: "danger",
+    Job.Status.TIMED_OUT: "warning",
+    Job.Status.CANCELLED: "default",
+    Job.Status.LOST: "danger",
+}
+
+
+@display(description=_("job"), ordering="id", header=True)
+def job(job: Job) -> tuple[str, str]:
+    return f"{job.pk} {job.title}", job.name
+
+
+@display(description=_("status"), ordering="status", label=STATUS_COLOURS)
+def status(job: Job) -> tuple[str, str]:
+    return job.status, job.get_status_display()
+
+
+@display(description=_("why"), empty_value="")
+def reason(job: Job) -> SafeString:
+    text = getattr(job, "reason", job.cause)
+    unfinished = format_html("{}", "data-unfinished") if not job.is_finished else ""
+    return format_html('<span class="ns-reason" title="{}" {}>{}</span>', text, unfinished, text)
+
+
+@display(description=_("owner"), ordering="owner__username")
+def owner(job: Job) -> str:
+    return job.owner.get_username()
+
+
+@display(description=_("device"))
+def device(job: Job) -> str:
+    """Return where the last attempt ran, else what was asked."""
+    attempts = list(job.attempts.all())
+    if attempts and attempts[-1].device:
+        return attempts[-1].device.name
+    return job.device.name if job.device else str(job.get_device_request_display())
+
+
+@display(description=_("progress"))
+def progress(job: Job) -> SafeString:
+    return render_to_string("jobs/progress.html", {"job": job})
+
+
+@display(description=_("last"))
+def last_value(job: Job) -> str:
+    for name in ("reward", "loss"):
+        if name in job.last_values:
+            return f"{name} {job.last_values[name]:.4g}"
+    return ""
+
+
+@display(description=_("waited"))
+def waited(job: Job) -> str:
+    return waiting_time(job)
+
+
+@display(description=_("ran"))
+def ran(job: Job) -> str:
+    return running_time(job)
+
+
+@display(description=_("created"), ordering="created_at")
+def created(job: Job) -> SafeString:
+    return render_to_string("jobs/moment.html", {"moment": job.created_at})

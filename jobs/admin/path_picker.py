@@ -1,0 +1,82 @@
+"""Choosing a path: the folders below the allowed roots, and the upload of a data file."""
+
+import os
+from pathlib import Path
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.core.files.storage import FileSystemStorage
+from django.http import HttpRequest, JsonResponse
+from django.utils.text import get_valid_filename
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from trainers.paths import TRAINERS, PathRefused, allowed_roots, confine_path, state_folder
+
+UPLOAD_LIMIT = 512 * 1024 * 1024
+ENTRIES_SHOWN = 2000
+
+
+@require_GET
+def folder(request: HttpRequest) -> JsonResponse:
+    """Answer with what lies in the folder ``under``, or with the allowed roots."""
+    _require_submitter(request)
+    under = request.GET.get("under", "").strip()
+    try:
+        if not under:
+            entries = [_entry(root, name=str(root)) for root in allowed_roots() if root.is_dir()]
+            return JsonResponse({"here": "", "parent": None, "entries": entries})
+        here = confine_path(under)
+        here = here if here.is_dir() else here.parent
+        confine_path(str(here))
+    except PathRefused as refused:
+        return JsonResponse({"error": str(refused)}, status=400)
+    parent = parameter_path(here.parent) if _is_allowed(here.parent) else ""
+    return JsonResponse({"here": parameter_path(here), "parent": parent, "entries": _entries(here)})
+
+
+@require_POST
+def upload(request: HttpRequest) -> JsonResponse:
+    """Keep a data file under the person's own folder, never over another, and answer with its path."""
+    _require_submitter(request)
+    file = request.FILES.get("file")
+    if file is None or not (file.name or "").endswith(".jsonl"):
+        return JsonResponse({"error": _("Choose a .jsonl file.")}, status=400)
+    if (file.size or 0) > UPLOAD_LIMIT:
+        limit = UPLOAD_LIMIT // 1024**2
+        return JsonResponse(
+            {"error": _("At most %(limit)d MiB; copy larger files to the host.") % {"limit": limit}}, status=400
+        )
+    storage = FileSystemStorage(location=settings.MEDIA_ROOT)
+    name = storage.save(f"{request.user.pk}/{get_valid_filename(file.name)}", file)
+    return JsonResponse({"path": parameter_path(Path(storage.path(name)))})
+
+
+def parameter_path(path: Path) -> str:
+    """Return a path as parameters write it: relative to ``trainers/`` where that is possible."""
+    if path.is_relative_to(state_folder() / "runs"):
+        return str(path.relative_to(state_folder()))
+    return os.path.relpath(path, TRAINERS) if path.is_relative_to(TRAINERS.parent) else str(path)
+
+
+def _entries(here: Path) -> list[dict[str, object]]:
+    """List a folder: no hidden names, nothing whose real place lies outside the roots."""
+    try:
+        found = sorted(here.iterdir(), key=lambda path: (not path.is_dir(), path.name))
+    except OSError:
+        return []
+    inside = (path for path in found if not path.name.startswith(".") and _is_allowed(path.resolve()))
+    return [_entry(path, name=path.name) for path, _n in zip(inside, range(ENTRIES_SHOWN), strict=False)]
+
+
+def _entry(path: Path, *, name: str) -> dict[str, object]:
+    return {"name": name, "path": parameter_path(path), "folder": path.is_dir()}
+
+
+def _is_allowed(path: Path) -> bool:
+    return any(path.is_relative_to(root) for root in allowed_roots())
+
+
+def _require_submitter(request: HttpRequest) -> None:
+    if not request.user.has_perm("jobs.add_job"):
+        raise PermissionDenied

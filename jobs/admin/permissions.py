@@ -1,0 +1,48 @@
+"""Who may do what with a job. Everybody sees the team's jobs; only the owner, or who may change any job, steers one."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Protocol
+
+from django.contrib import admin
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+
+from jobs.models import Job, TrainingConfig
+
+type_of_user = User | AnonymousUser | AbstractBaseUser
+RELATED = ("owner", "batch", "worker__device", "device", "depends_on", "cancel_requested_by")
+
+
+class JobView(Protocol):
+    def __call__(self, request: HttpRequest, job: Job) -> HttpResponseBase: ...
+
+
+def may_see(user: type_of_user) -> bool:
+    """Tell whether a person sees the team's jobs."""
+    return bool(user.has_perm("jobs.view_job"))
+
+
+def may_steer(user: type_of_user, job: Job) -> bool:
+    """Tell whether a person may cancel, resume, hold or release a job."""
+    return may_see(user) and (job.owner_id == user.pk or bool(user.has_perm("jobs.change_job")))
+
+
+def may_edit_config(user: type_of_user, saved: TrainingConfig) -> bool:
+    """Tell whether a person may change a saved configuration: their own, a superuser any, nobody one that ships."""
+    return not saved.builtin and (bool(user.is_superuser) or saved.owner_id == user.pk)
+
+
+def on_job(view: JobView, *, steers: bool = False) -> Callable[..., HttpResponseBase]:
+    """Return an admin view of one job that only those who may can open."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, object_id: int) -> HttpResponseBase:
+        job = get_object_or_404(Job.objects.select_related(*RELATED), pk=object_id)
+        if not (may_steer(request.user, job) if steers else may_see(request.user)):
+            raise PermissionDenied
+        return view(request, job)
+
+    return admin.site.admin_view(checked)

@@ -1,0 +1,112 @@
+"""The form of one training type, built from its config class."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from pydantic import ValidationError
+
+from jobs.forms.parameter_field import parameter_field, parameter_text
+from jobs.forms.path_checks import path_errors, path_warnings
+from trainers.cli import field_errors
+from trainers.configs import Group, TrainConfig, about
+
+# Written by the queue (from_resume) or by "Start from" (init_path), never typed.
+NOT_IN_FORMS = ("from_resume", "init_path")
+CONTROLS = ("csrfmiddlewaretoken", "training_type", "shown_type", "_save", "_reload", "_continue", "_queue", "upload")
+GROUP_TITLES: dict[Group, Promise] = {
+    Group.BASIC: _("Basic"),
+    Group.ALGORITHM: _("Algorithm"),
+    Group.MODEL: _("Model"),
+    Group.SAVE: _("Save and resume"),
+    Group.HARDWARE: _("Hardware"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldGroup:
+    """The parameters that stand together: those everybody sees and those that are folded."""
+
+    title: str
+    basic: list[forms.BoundField]
+    expert: list[forms.BoundField]
+
+    @property
+    def expert_has_errors(self) -> bool:
+        return any(field.errors for field in self.expert)
+
+
+class ConfigForm(forms.Form):
+    """The parameters of one training type. ``config`` is there once the form is valid."""
+
+    config_class: ClassVar[type[TrainConfig]]
+
+    queue_anyway = forms.BooleanField(required=False, label=_("Queue anyway"))
+    config: TrainConfig | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.warnings: dict[str, str] = {}
+        for name in self.parameter_names():
+            self.fields[name] = parameter_field(self.config_class.model_fields[name])
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        return [name for name in cls.config_class.model_fields if name not in NOT_IN_FORMS]
+
+    @classmethod
+    def texts(cls, params: dict[str, Any]) -> dict[str, str]:
+        """Return the parameters of ``params`` that this form shows, as it shows them."""
+        return {name: parameter_text(params[name]) for name in cls.parameter_names() if name in params}
+
+    def groups(self) -> Iterator[FieldGroup]:
+        """Return the parameters group by group, in the order in which their class declares them."""
+        for group in Group:
+            mine = [n for n in self.parameter_names() if about(self.config_class.model_fields[n]).group is group]
+            folded = {name for name in mine if about(self.config_class.model_fields[name]).expert}
+            yield FieldGroup(
+                title=str(GROUP_TITLES[group]),
+                basic=[self[name] for name in mine if name not in folded],
+                expert=[self[name] for name in mine if name in folded],
+            )
+
+    def typed_params(self) -> dict[str, Any]:
+        """Return what was typed, as parameters; empty means unset, so that the default applies."""
+        values = {name: (self.cleaned_data.get(name) or "").strip() for name in self.parameter_names()}
+        return {name: value for name, value in values.items() if value}
+
+    def clean(self) -> dict[str, Any]:
+        self._refuse_unknown_parameters()
+        try:
+            config = self.config_class.model_validate(self.typed_params())
+        except ValidationError as error:
+            for name, message in field_errors(error).items():
+                self.add_field_error(name, message)
+            return self.cleaned_data
+        for name, message in path_errors(config).items():
+            self.add_field_error(name, message)
+        self.warnings |= path_warnings(config)
+        for name in set(self.warnings) & set(self.fields):
+            self[name].warning = self.warnings[name]
+        if self.warnings and not self.cleaned_data.get("queue_anyway"):
+            self.add_error("queue_anyway", _("Some paths are missing on this host; confirm that a worker has them."))
+        self.config = config
+        return self.cleaned_data
+
+    def add_field_error(self, name: str, message: str) -> None:
+        """Put an error at its field, or on top when the form does not show it."""
+        if name in self.fields:
+            self.add_error(name, message)
+        else:
+            self.add_error(None, f"{name}: {message}")
+
+    def _refuse_unknown_parameters(self) -> None:
+        for name in sorted(set(self.data) - set(self.fields) - set(CONTROLS)):
+            self.add_error(
+                None,
+                _("%(name)s is not a parameter of %(type)s here; nothing was submitted.")
+                % {"name": name, "type": self.config_class.title},
+            )

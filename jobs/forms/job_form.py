@@ -1,0 +1,142 @@
+"""The form in which a job is submitted: the parameters of its type, and where and when it runs."""
+
+import uuid
+from functools import cache
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+
+from jobs.forms.config_form import ConfigForm
+from jobs.forms.device_choice import DeviceSelect, device_choices, requested_device
+from jobs.models import Job
+from jobs.services.submit import Submission
+from trainers.configs import PathKind, TrainConfig
+
+RECENT = 200
+JOB_FIELDS = ("name", "start_from", "depends_on", "start_folder", "dependency_rule", "device", "not_before", "hold")
+
+
+class MinuteInput(forms.DateTimeInput):
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__({"class": UnfoldAdminTextInputWidget().attrs["class"]}, format="%Y-%m-%dT%H:%M")
+
+
+class JobForm(ConfigForm):
+    """What ``job_form`` completes with the parameters of a type."""
+
+    name = forms.CharField(
+        required=False, max_length=120, label=_("Name"), widget=UnfoldAdminTextInputWidget({"autocomplete": "off"})
+    )
+    start_from = forms.ChoiceField(
+        choices=Job.StartFrom.choices,
+        initial=Job.StartFrom.RULE,
+        label=_("Start from"),
+        help_text=_("The script's own rule: from_weight, or for RL reason or full_sft weights by reasoning."),
+        widget=UnfoldAdminSelectWidget(),
+    )
+    start_folder = forms.CharField(
+        required=False,
+        label=_("Model folder"),
+        help_text=_("In Hugging Face format, relative to trainers/."),
+        widget=UnfoldAdminTextInputWidget({"data-path-kind": PathKind.FOLDER.value, "spellcheck": "false"}),
+    )
+    depends_on = forms.ModelChoiceField(
+        Job.objects.none(),
+        required=False,
+        label=_("Waits for job"),
+        help_text=_("With “Another job's weights”, the job whose weights this one starts from."),
+        widget=UnfoldAdminSelectWidget(),
+    )
+    dependency_rule = forms.ChoiceField(
+        choices=Job.DependencyRule.choices,
+        initial=Job.DependencyRule.SUCCESS,
+        label=_("When"),
+        widget=UnfoldAdminSelectWidget(),
+    )
+    device = forms.ChoiceField(initial="any", label=_("Device"), widget=DeviceSelect())
+    not_before = forms.DateTimeField(
+        required=False, label=_("Not before"), help_text=_("In your own time zone."), widget=MinuteInput()
+    )
+    hold = forms.BooleanField(
+        required=False,
+        label=_("Hold"),
+        help_text=_("The job waits until somebody releases it."),
+        widget=UnfoldBooleanWidget(),
+    )
+    submission_key = forms.UUIDField(required=False, widget=forms.HiddenInput())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["submission_key"].initial = uuid.uuid4()
+        self._offer_jobs()
+        choices, self.unserved = device_choices()
+        self.fields["device"].choices = choices
+        self.fields["device"].widget.disabled = frozenset(self.unserved)
+
+    def job_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in JOB_FIELDS]
+
+    def clean_device(self) -> str:
+        value = self.cleaned_data["device"]
+        if value in self.unserved:
+            raise ValidationError(self.unserved[value])
+        return value
+
+    def typed_params(self) -> dict[str, Any]:
+        folder = (self.cleaned_data.get("start_folder") or "").strip()
+        return super().typed_params() | ({"init_path": folder} if folder else {})
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        start, folder = cleaned.get("start_from"), cleaned.get("start_folder")
+        if start == Job.StartFrom.FOLDER and not folder:
+            self.add_error("start_folder", _("Name the folder to start from."))
+        if start != Job.StartFrom.FOLDER and folder:
+            self.add_error("start_folder", _("Choose “A model folder” in Start from, or leave this empty."))
+        if start == Job.StartFrom.JOB and not cleaned.get("depends_on"):
+            self.add_error("depends_on", _("Name the job whose weights to start from."))
+        return cleaned
+
+    def add_field_error(self, name: str, message: str) -> None:
+        super().add_field_error({"init_path": "start_folder"}.get(name, name), message)
+
+    def submission(self, owner: AbstractBaseUser) -> Submission:
+        """Return what was asked; the form must be valid."""
+        asked = self.cleaned_data
+        request, device = requested_device(asked["device"])
+        return Submission(
+            training_type=self.config_class.type_name,
+            params=self.typed_params(),
+            owner=owner,
+            name=asked["name"],
+            start_from=asked["start_from"],
+            depends_on=asked["depends_on"],
+            dependency_rule=asked["dependency_rule"],
+            device_request=request,
+            device=device,
+            not_before=asked["not_before"],
+            submission_key=str(asked["submission_key"]) if asked["submission_key"] else None,
+            hold=asked["hold"],
+        )
+
+    def _offer_jobs(self) -> None:
+        usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED])
+        field = self.fields["depends_on"]
+        field.queryset = usable
+        chosen = self["depends_on"].value()
+        offered = list(usable[:RECENT])
+        if str(chosen or "").isdigit() and int(chosen) not in {job.pk for job in offered}:
+            offered += usable.filter(pk=chosen)
+        field.choices = [("", "---------"), *((job.pk, f"{job} ({job.get_status_display()})") for job in offered)]
+
+
+@cache
+def job_form(config_class: type[TrainConfig]) -> type[JobForm]:
+    """Return the form of jobs of one training type."""
+    return type(f"{config_class.__name__}JobForm", (JobForm,), {"config_class": config_class})

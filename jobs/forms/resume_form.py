@@ -1,0 +1,39 @@
+"""What may change when a finished job goes on from its checkpoint."""
+
+from typing import Any
+
+from django import forms
+from pydantic import ValidationError
+
+from jobs.forms.parameter_field import parameter_field, parameter_text
+from jobs.models import Job
+from trainers.cli import field_errors
+
+CHANGEABLE = ("epochs", "learning_rate", "max_steps")
+
+
+class ResumeForm(forms.Form):
+    """Epochs, learning rate and steps, filled with the job's own; ``changes`` holds what differs."""
+
+    changes: dict[str, Any]
+
+    def __init__(self, *args: Any, job: Job, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.config = job.config()
+        for name in CHANGEABLE:
+            field = parameter_field(type(self.config).model_fields[name])
+            field.initial = parameter_text(getattr(self.config, name))
+            self.fields[name] = field
+
+    def clean(self) -> dict[str, Any]:
+        typed = {name: (self.cleaned_data.get(name) or "").strip() for name in CHANGEABLE}
+        unset = {name for name in CHANGEABLE if type(self.config).model_fields[name].default is None}
+        try:
+            resumed = self.config.replaced(**{n: text or None for n, text in typed.items() if text or n in unset})
+        except ValidationError as error:
+            for name, message in field_errors(error).items():
+                self.add_error(name if name in self.fields else None, message)
+            return self.cleaned_data
+        new = {name: getattr(resumed, name) for name in CHANGEABLE}
+        self.changes = {name: value for name, value in new.items() if value != getattr(self.config, name)}
+        return self.cleaned_data

@@ -1,0 +1,108 @@
+// The form of jobs and saved configs: change of type, live preview of the command, path picker. Works without it, too.
+(() => {
+  const form = document.getElementById("ns-form");
+  const byId = (id) => document.getElementById(id);
+  const token = () => form.querySelector("[name=csrfmiddlewaretoken]").value;
+  document.documentElement.classList.add("ns-js");
+
+  byId("ns-type").addEventListener("change", () => form.requestSubmit(byId("ns-reload")));
+  byId("ns-config")?.addEventListener("change", (event) => event.target.value && event.target.form.submit());
+
+  // What a form hides is not submitted.
+  function showWhatApplies() {
+    const folder = form.querySelector("[data-field=start_folder]");
+    const rule = form.querySelector("[data-field=dependency_rule]");
+    if (!folder) return;
+    const toggle = (field, shown) => {
+      field.hidden = !shown;
+      field.querySelectorAll("input, select").forEach((input) => { input.disabled = !shown; });
+    };
+    toggle(folder, form.elements.start_from.value === "folder");
+    rule.hidden = !form.elements.depends_on.value;
+  }
+  form.addEventListener("change", showWhatApplies);
+  showWhatApplies();
+
+  // Preview
+  const preview = byId("ns-preview");
+  let timer = 0;
+  let newest = 0;
+  async function showCommand() {
+    const mine = ++newest;
+    const response = await fetch(form.dataset.previewUrl, { method: "POST", body: new FormData(form) }).catch(() => null);
+    if (!response || !response.ok || mine !== newest) return;
+    const { command, errors } = await response.json();
+    preview.classList.toggle("ns-bad", !command);
+    preview.textContent = command || Object.entries(errors).map(([name, texts]) => `${name}: ${texts.join(" ")}`).join("\n");
+  }
+  if (preview) {
+    form.addEventListener("input", () => {
+      window.clearTimeout(timer);
+      timer = window.setTimeout(showCommand, 300);
+    });
+  }
+
+  // Picker
+  const picker = byId("ns-picker");
+  let target = null;
+  let here = "";
+
+  function choose(path) {
+    target.value = path;
+    picker.close();
+    target.focus();
+    target.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  function row(text, icon, act) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    const symbol = document.createElement("span");
+    button.type = "button";
+    symbol.className = "material-symbols-outlined";
+    symbol.setAttribute("aria-hidden", "true");
+    symbol.textContent = icon;
+    button.append(symbol, text);
+    button.addEventListener("click", act);
+    item.append(button);
+    return item;
+  }
+
+  async function open(under) {
+    const kind = target.dataset.pathKind;
+    const response = await fetch(`${form.dataset.folderUrl}?under=${encodeURIComponent(under)}`);
+    const found = await response.json();
+    byId("ns-picker-error").textContent = found.error || "";
+    if (found.error) return under ? open("") : undefined;
+    here = found.here;
+    byId("ns-picker-here").textContent = here;
+    byId("ns-picker-use").hidden = kind === "file" || !here;
+    byId("ns-picker-upload").hidden = kind !== "file";
+    const rows = found.parent === null ? [] : [row("..", "arrow_upward", () => open(found.parent))];
+    for (const entry of found.entries) {
+      if (entry.folder) rows.push(row(entry.name, "folder", () => open(entry.path)));
+      else if (kind === "file") rows.push(row(entry.name, "description", () => choose(entry.path)));
+    }
+    byId("ns-picker-list").replaceChildren(...rows);
+    return undefined;
+  }
+
+  form.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-pick]");
+    if (!button) return;
+    target = byId(button.dataset.pick);
+    picker.showModal();
+    open(target.value || target.placeholder);
+  });
+  picker.querySelector("[data-close]").addEventListener("click", () => picker.close());
+  byId("ns-picker-use").addEventListener("click", () => choose(here));
+  byId("ns-picker-upload").querySelector("input").addEventListener("change", async (event) => {
+    const body = new FormData();
+    body.append("file", event.target.files[0]);
+    event.target.value = "";
+    const response = await fetch(form.dataset.uploadUrl, { method: "POST", body, headers: { "X-CSRFToken": token() } });
+    const answer = await response.json().catch(() => ({ error: response.statusText }));
+    if (answer.path) choose(answer.path);
+    else byId("ns-picker-error").textContent = answer.error;
+  });
+})();
