@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trainers.models import moe_loss, moe_options
+
 ENTROPY_ELEMENTS = 2**24  # logits whose softmax is held at once
 
 
@@ -15,7 +17,7 @@ class CompletionLogps:
 
     per_token_logps: Tensor       # [N, T], 0 after the end of a completion
     entropy: Tensor               # [N, T], no gradient, 0 after the end
-    aux_loss: Tensor | None       # scalar, weighted load balance of a mixture of experts
+    aux_loss: Tensor | float      # weighted load balance of a mixture of experts, 0 for a dense model
 
 
 def selective_log_softmax(logits: Tensor, ids: Tensor) -> Tensor:
@@ -47,20 +49,14 @@ def completion_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_
     """
     length = num_completion_tokens
     output = model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids_of(attention_mask),
-                   logits_to_keep=length + 1, use_cache=False)
+                   logits_to_keep=length + 1, use_cache=False, **moe_options(model))
     # Position t predicts token t + 1, hence the shift by one.
     logits = output.logits[:, -length - 1:-1].float() / temperature      # [N, T, V]
     mask = attention_mask[:, -length:].bool()                            # [N, T]
     return CompletionLogps(
         per_token_logps=selective_log_softmax(logits, input_ids[:, -length:]).masked_fill(~mask, 0.0),
         entropy=entropy_of(logits.detach()).masked_fill(~mask, 0.0),
-        aux_loss=weighted_aux_loss(model, output))
-
-
-def weighted_aux_loss(model: Any, output: Any) -> Tensor | None:
-    """Return the load balancing loss times its coefficient, or None for a dense model."""
-    aux_loss = getattr(output, "aux_loss", None)
-    return None if aux_loss is None else model.config.router_aux_loss_coef * aux_loss
+        aux_loss=moe_loss(model, output))
 
 
 @torch.no_grad()

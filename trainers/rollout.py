@@ -30,8 +30,18 @@ class Rollout:
     truncated: Tensor          # [N] True where max_gen_len came before the end token
 
     def rows(self, start: int, stop: int) -> "Rollout":
-        """Return the rows from ``start`` to ``stop``."""
-        return Rollout(**{name: value[start:stop] for name, value in vars(self).items()})
+        """Return the rows from ``start`` to ``stop``, without the padding that none of them needs."""
+        part = {name: value[start:stop] for name, value in vars(self).items()}
+        longest = int(part["lengths"].max())
+        spare_right = self.completion_ids.shape[1] - longest
+        prompt_width = self.sequence_ids.shape[1] - self.completion_ids.shape[1]
+        prompt_lengths = part["attention_mask"][:, :prompt_width].sum(-1)
+        columns = slice(prompt_width - int(prompt_lengths.max()), self.sequence_ids.shape[1] - spare_right)
+        for name in ("sequence_ids", "attention_mask"):
+            part[name] = part[name][:, columns]
+        for name in ("completion_ids", "completion_mask", "sampling_logps"):
+            part[name] = part[name][:, :longest]
+        return Rollout(**part)
 
 
 class RolloutEngine(Protocol):
@@ -122,6 +132,13 @@ class TorchRolloutEngine:
         return output.logits[:, -1].float()  # type: ignore[no-any-return]
 
 
+def completion_texts(rollout: Rollout, tokenizer: Any) -> list[str]:
+    """Return each completion as text, without its end token but with every other special token it wrote."""
+    ends = (rollout.lengths - (~rollout.truncated).long()).tolist()
+    ids = rollout.completion_ids.tolist()
+    return [tokenizer.decode(row[:end], skip_special_tokens=False) for row, end in zip(ids, ends, strict=True)]
+
+
 def pad_left(prompts: Sequence[list[int]], pad_token_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return prompts of different lengths as ids and mask, both [B, P], padding on the left."""
     width = max(map(len, prompts))
@@ -140,8 +157,5 @@ def sample_tokens(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         Tokens and log-probabilities, both [N].
     """
     log_probs = (logits / (temperature or 1.0)).log_softmax(-1)
-    if temperature == 0:
-        tokens = logits.argmax(-1)
-    else:
-        tokens = torch.multinomial(log_probs.exp(), num_samples=1).squeeze(-1)
-    return tokens, log_probs.gather(-1, tokens[:, None]).squeeze(-1)
+    tokens = logits.argmax(-1, keepdim=True) if temperature == 0 else torch.multinomial(log_probs.exp(), num_samples=1)
+    return tokens.squeeze(-1), log_probs.gather(-1, tokens).squeeze(-1)

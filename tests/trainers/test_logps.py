@@ -16,6 +16,7 @@ class FixedLogits(torch.nn.Module):
     def __init__(self, logits: list[float]) -> None:
         super().__init__()
         self.logits = torch.tensor(logits)
+        self.config = SimpleNamespace()
 
     def forward(self, input_ids, **_):
         return SimpleNamespace(logits=self.logits.expand(*input_ids.shape, -1))
@@ -95,9 +96,9 @@ def test_a_uniform_distribution_has_the_entropy_of_its_size():
     assert entropy_of(torch.zeros(2, 1, 8)).tolist() == [[pytest.approx(math.log(8))], [pytest.approx(math.log(8))]]
 
 
-def test_a_mixture_of_experts_reports_its_weighted_load_balance_and_a_dense_model_none():
+def test_a_mixture_of_experts_reports_its_weighted_load_balance_and_a_dense_model_zero():
     ids = torch.tensor([[3, 5, 4, 2]])
     model = tiny_moe()
     scored = completion_logps(model, ids, ones(ids), 2, temperature=1.0)
     assert scored.aux_loss.item() == pytest.approx(0.01 * model(input_ids=ids).aux_loss.item())
-    assert completion_logps(tiny_qwen3(), ids, ones(ids), 2, temperature=1.0).aux_loss is None
+    assert completion_logps(tiny_qwen3(), ids, ones(ids), 2, temperature=1.0).aux_loss == 0.0
