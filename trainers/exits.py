@@ -39,7 +39,7 @@ def exit_of(error: Exception, config: TrainConfig) -> Exit:
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether a GPU's or the CPU's allocator refused."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"OutOfMemoryError", "MemoryError"}) or "not enough memory" in str(error)
+    return bool(names & {"OutOfMemoryError", "MemoryError"}) or "DefaultCPUAllocator" in str(error)
 
 
 def memory_advice(config: TrainConfig) -> str:

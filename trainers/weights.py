@@ -4,7 +4,6 @@ A file holds one state dict in fp16. MiniMind-3 is Qwen3 (its mixture of experts
 keeps fused), MiniMind-2 is Llama. A MiniMind-2 mixture of experts has shared experts, which transformers knows nowhere.
 """
 
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,8 @@ def read_weights(path: Path) -> StateDict:
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        raise ConfigurationError(f"{path} is no weight file ({str(error).splitlines()[0]})") from None
+    except Exception as error:  # bytes that are no pickle make the unpickler raise anything
+        raise ConfigurationError(f"{path} is no weight file ({_first_line(error)})") from None
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ConfigurationError(f"{path} is no weight file: it holds something other than named tensors")
     if any(".shared_experts." in key for key in state):
@@ -110,3 +109,7 @@ def split_experts(state: StateDict) -> StateDict:
         else:
             split[key] = value
     return split
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,0 +1,22 @@
+"""A state folder of its own for every test that runs a trainer."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+SUMS = [("07+38", "045"), ("12+30", "042"), ("99+01", "100"), ("20+05", "025"), ("41+17", "058"), ("63+36", "099"),
+        ("08+08", "016"), ("50+49", "099"), ("11+22", "033"), ("70+15", "085")]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty state folder, with ten conversations in ``runs/data.jsonl``."""
+    monkeypatch.setenv("NIGHTSHIFT_HOME", str(tmp_path))
+    monkeypatch.delenv("NIGHTSHIFT_PUMPED", raising=False)
+    (tmp_path / "runs").mkdir()
+    with (tmp_path / "runs" / "data.jsonl").open("w") as file:
+        for question, answer in SUMS:
+            turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+            file.write(json.dumps({"conversations": turns, "answer": answer}) + "\n")
+    return tmp_path

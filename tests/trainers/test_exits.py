@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from dataset.errors import DataError
+from trainers.configs import GRPOConfig, SFTConfig
+from trainers.errors import ConfigurationError, Diverged, Stopped
+from trainers.exits import exit_of, memory_advice
+from trainers.paths import PathRefused
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (ConfigurationError("x"), 2), (DataError("a.jsonl", 3, "x"), 2), (PathRefused("x"), 2), (Stopped("x"), 3),
+    (torch.OutOfMemoryError("CUDA out of memory"), 4), (MemoryError(), 4), (Diverged("x"), 1), (ValueError("x"), 1),
+    (RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory: you tried"), 4),
+    (RuntimeError("shapes do not fit"), 1)])
+def test_each_error_has_its_exit_code(error, code):
+    assert exit_of(error, SFTConfig()).code == code
+
+
+def test_a_real_refusal_of_the_cpu_allocator_is_out_of_memory():
+    with pytest.raises(RuntimeError) as refused:
+        torch.empty(2**60, dtype=torch.uint8)
+    assert exit_of(refused.value, SFTConfig()).code == 4
+
+
+def test_a_persons_mistake_has_no_traceback_and_a_fault_has_one():
+    assert exit_of(ConfigurationError("fix it"), SFTConfig()).log == "error: fix it"
+    try:
+        raise ValueError("a fault\nwith details")
+    except ValueError as fault:
+        ending = exit_of(fault, SFTConfig())
+    assert ending.line == "ValueError: a fault"
+    assert ending.log.startswith("Traceback (most recent call last):")
+
+
+@pytest.mark.parametrize(("config", "advice"), [
+    (SFTConfig(batch_size=16), "--batch_size 8 --accumulation_steps 2 gives the same result"),
+    (SFTConfig(batch_size=6, accumulation_steps=4), "--batch_size 3 --accumulation_steps 8 gives the same result"),
+    (SFTConfig(batch_size=7), "--batch_size 1 --accumulation_steps 7 gives the same result"),
+    (SFTConfig(batch_size=1), "try --max_seq_len 170"),
+    (GRPOConfig(batch_size=1), "try --max_gen_len 768"),
+])
+def test_memory_advice_names_values_that_halve_the_need(config, advice):
+    assert advice in memory_advice(config)

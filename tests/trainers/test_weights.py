@@ -1,0 +1,85 @@
+import json
+
+import pytest
+import torch
+
+from trainers.configs import SFTConfig
+from trainers.errors import ConfigurationError
+from trainers.models import load_weights
+from trainers.paths import REPOSITORY
+from trainers.weights import fuse_experts, read_weights, split_experts
+
+GOLDEN = REPOSITORY / "tests" / "data" / "golden"
+CONFIG = SFTConfig(hidden_size=64, num_hidden_layers=2)
+FILES = [("minimind3_dense", "minimind3_dense_64.pth", "Qwen3ForCausalLM"),
+         ("minimind3_moe", "minimind3_moe_64_moe.pth", "Qwen3MoeForCausalLM"),
+         ("minimind2_dense", "minimind2_dense_64.pth", "LlamaForCausalLM")]
+
+
+@pytest.mark.parametrize(("name", "file", "kind"), FILES)
+def test_logits_equal_those_of_minimind_itself(name, file, kind):
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    model = load_weights(GOLDEN / file, CONFIG).eval()
+    ids = torch.tensor(golden["input_ids"])
+    with torch.no_grad():
+        logits = model(ids).logits
+    next_logps = logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
+    assert type(model).__name__ == kind
+    torch.testing.assert_close(logits[..., :8], torch.tensor(golden["logits_first_8_of_vocabulary"]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(next_logps, torch.tensor(golden["log_prob_of_next_token"]), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("name", "file", "kind"), FILES)
+def test_splitting_what_was_fused_gives_the_file_back(name, file, kind):
+    raw = torch.load(GOLDEN / file, weights_only=True)
+    back = split_experts(read_weights(GOLDEN / file))
+    assert back.keys() == raw.keys()
+    assert all(torch.equal(back[key].half(), raw[key]) for key in raw)
+
+
+def test_an_expert_without_one_projection_is_named():
+    state = {f"model.layers.0.mlp.experts.0.{part}_proj.weight": torch.zeros(2, 2) for part in ("gate", "up")}
+    with pytest.raises(ConfigurationError, match=r"layers.0.mlp.experts. lacks the projection \(0, 'down'\)"):
+        fuse_experts(state)
+
+
+def saved(tmp_path, change):
+    state = torch.load(GOLDEN / "minimind3_dense_64.pth", weights_only=True)
+    change(state)
+    torch.save(state, tmp_path / "w_64.pth")
+    return tmp_path / "w_64.pth"
+
+
+@pytest.mark.parametrize(("change", "line"), [
+    (lambda s: s.pop("model.layers.1.self_attn.q_norm.weight"), "missing: model.layers.1.self_attn.q_norm.weight"),
+    (lambda s: s.update(extra=torch.zeros(1)), "unexpected: extra"),
+    (lambda s: s.update({"model.norm.weight": torch.zeros(3)}), r"model.norm.weight is \[3\] instead of \[64\]"),
+    (lambda s: s.pop("model.layers.0.self_attn.k_proj.weight"), r"there is no 'model\.layers\.0\..*k_proj"),
+    (lambda s: s.update({"model.layers.0.mlp.shared_experts.0.up_proj.weight": torch.zeros(1)}), "not supported"),
+    (lambda s: s.update(step=3), "something other than named tensors"),
+])
+def test_weights_that_do_not_fit_are_one_line_that_names_the_difference(tmp_path, change, line):
+    with pytest.raises(ConfigurationError, match=line) as refused:
+        load_weights(saved(tmp_path, change), CONFIG)
+    assert "\n" not in str(refused.value)
+
+
+def test_another_number_of_layers_than_asked_names_both(tmp_path):
+    with pytest.raises(ConfigurationError, match="has num_hidden_layers 2, but --num_hidden_layers 8 was asked for"):
+        load_weights(GOLDEN / "minimind3_dense_64.pth", SFTConfig(hidden_size=64))
+
+
+def test_a_file_that_is_no_weight_file_is_one_line(tmp_path):
+    (tmp_path / "x.pth").write_text("hello")
+    with pytest.raises(ConfigurationError, match=r"x\.pth is no weight file"):
+        read_weights(tmp_path / "x.pth")
+
+
+def test_pickled_code_is_never_run(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (print, ("run",))
+
+    torch.save({"model": Trap()}, tmp_path / "trap.pth")
+    with pytest.raises(ConfigurationError, match="is no weight file"):
+        read_weights(tmp_path / "trap.pth")
