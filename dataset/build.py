@@ -16,6 +16,7 @@ from dataset.tokenizer_build import write_tokenizer
 SEED = 42
 NUMBERS = 100
 HELD_OUT = 1_000
+EASY_COPIES = 3
 WORDINGS = (
     "{a}+{b}=",
     "What is {a}+{b}?",
@@ -33,7 +34,7 @@ def build(folder: Path) -> None:
     rng = random.Random(SEED)
     training, held_out = split_pairs(rng)
     write_tokenizer(folder / "tokenizer", wordings=WORDINGS)
-    write_rows(folder / "sft-mini.jsonl", [sft_row(pair, rng) for pair in training])
+    write_rows(folder / "sft-mini.jsonl", [sft_row(pair, rng) for pair in easy_often(training, rng)])
     rng.shuffle(training)
     write_rows(folder / "rlaif-mini.jsonl", [prompt_row(pair, rng) for pair in training])
     write_rows(folder / "eval-mini.jsonl", [prompt_row(pair, rng) for pair in held_out])
@@ -47,6 +48,17 @@ def split_pairs(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
     training = sorted({order for pair in unordered[HELD_OUT:] for order in (pair, pair[::-1])})
     rng.shuffle(training)
     return training, held_out
+
+
+def easy_often(pairs: list[Pair], rng: random.Random) -> list[Pair]:
+    """Return all pairs, those whose units do not carry several times, shuffled.
+
+    Were every pair as frequent as the next, one digit alone would say nothing of the sum's last digit, and a model from
+    nothing would stay at chance there for a number of steps that depends on its seed.
+    """
+    repeated = [pair for pair in pairs for _ in range(EASY_COPIES if pair[0] % 10 + pair[1] % 10 < 10 else 1)]
+    rng.shuffle(repeated)
+    return repeated
 
 
 def sft_row(pair: Pair, rng: random.Random) -> dict[str, Any]:

@@ -2,12 +2,13 @@ import filecmp
 import json
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import dataset
-from dataset.build import HELD_OUT, NUMBERS, WORDINGS, build
+from dataset.build import EASY_COPIES, HELD_OUT, NUMBERS, WORDINGS, build
 from dataset.validation import check_file
 
 DATASET = Path(dataset.__file__).parent
@@ -49,6 +50,12 @@ def test_answers_are_the_sums_with_three_digits(name):
 
 def test_the_assistant_gives_the_sum_in_the_sft_file():
     assert all(row["conversations"][1]["content"] == f"{sum(pair_of(row)):03d}" for row in rows_of("sft-mini.jsonl"))
+
+
+def test_sft_repeats_pairs_without_a_carry_and_rlaif_repeats_none():
+    for name, easy_copies in (("sft-mini.jsonl", EASY_COPIES), ("rlaif-mini.jsonl", 1)):
+        counts = Counter(map(pair_of, rows_of(name)))
+        assert all(count == (easy_copies if a % 10 + b % 10 < 10 else 1) for (a, b), count in counts.items())
 
 
 @pytest.mark.parametrize("name", ["sft-mini.jsonl", "rlaif-mini.jsonl", "eval-mini.jsonl"])
