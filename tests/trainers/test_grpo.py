@@ -1,0 +1,237 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from dataset.formats import Prompt
+from tests.trainers.grpo_runs import TOKENIZER, run_grpo, save_start
+from trainers.configs import GRPOConfig
+from trainers.grpo import clipped_tokens, group_advantages, policy_loss, samples_due, tokenize
+from trainers.records import read_rows
+
+
+@pytest.fixture
+def start(home: Path) -> Path:
+    """Return a state folder that holds data and random weights to start from."""
+    save_start(home)
+    return home / "runs"
+
+
+def metrics_of(folder: Path) -> list[tuple[int, dict[str, float]]]:
+    return [(row["step"], {name: value for name, value in row["values"].items() if name != "step_time"})
+            for row in read_rows(folder / "metrics.jsonl")]
+
+
+def state_of(folder: Path) -> dict:
+    return torch.load(folder / "checkpoint" / "state.pt", weights_only=True)
+
+
+def first_gradient(folder: Path) -> torch.Tensor:
+    """Return the clipped gradient of a run of one step, from AdamW's first moment (0.1 of it)."""
+    moments = state_of(folder)["optimizer"]["state"].values()
+    return torch.cat([moment["exp_avg"].flatten() for moment in moments]) * 10
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = state_of(one)["model"], state_of(other)["model"]
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_one_right_completion_of_four_is_one_point_seven_deviations_ahead():
+    advantages = group_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), num_generations=4)
+    assert advantages.tolist() == pytest.approx([1.73165, -0.57722, -0.57722, -0.57722], abs=1e-5)
+
+
+def test_equal_rewards_give_zero_advantages():
+    advantages = group_advantages(torch.tensor([1.0, 0.0, 5.0, 5.0]), num_generations=2)
+    assert advantages[2:].tolist() == [0.0, 0.0]
+
+
+def test_equal_rewards_that_float32_cannot_write_give_exactly_zero():
+    """Report 25: the old script made +-0.968 of this rounding noise."""
+    advantages = group_advantages(torch.tensor([0.7] * 8 + [0.5] * 8), num_generations=8)
+    assert advantages.tolist() == [0.0] * 16
+
+
+def test_each_prompt_is_compared_with_its_own_completions_only():
+    near, far = group_advantages(torch.tensor([0.0, 1.0, 100.0, 101.0]), num_generations=2).view(2, 2).tolist()
+    assert near == far == pytest.approx([-0.9998, 0.9998], abs=1e-4)
+
+
+def test_the_loss_type_chooses_between_clipping_the_ratio_and_capping_its_weight():
+    logps, old = torch.tensor([[-0.5]]), torch.tensor([[-0.5 - math.log(6)]])        # ratio 6
+    gain = torch.tensor([1.0])
+    assert policy_loss(logps, old, gain, GRPOConfig(loss_type="grpo")).item() == pytest.approx(-1.2, abs=1e-5)
+    assert policy_loss(logps, old, gain, GRPOConfig(loss_type="cispo")).item() == pytest.approx(2.5, abs=1e-5)
+
+
+def test_a_token_counts_as_clipped_only_where_the_bound_holds_it_back():
+    logps = torch.log(torch.tensor([[1.5, 0.5], [1.5, 0.5], [1.5, 0.5]]))
+    advantages = torch.tensor([1.0, -1.0, 0.0])
+    clipped = clipped_tokens(logps, torch.zeros(3, 2), advantages, GRPOConfig(epsilon=0.2))
+    assert clipped.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+
+
+def test_the_thinking_ratio_opens_the_tag_for_that_share_of_prompts_and_the_same_ones_again():
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    prompts = [Prompt(messages=[{"role": "user", "content": "07+38="}], answer="045")] * 200
+
+    def opened(ratio, step=1):
+        asked = tokenize(prompts, tokenizer, GRPOConfig(thinking_ratio=ratio), step=step)
+        return [tokenizer.decode(ids).endswith("assistant\n<think>\n") for ids in asked]
+
+    assert sum(opened(0.0)) == 0
+    assert sum(opened(1.0)) == 200
+    assert 70 <= sum(opened(0.5)) <= 130
+    assert opened(0.5) == opened(0.5)
+    assert opened(0.5) != opened(0.5, step=2)
+
+
+@pytest.mark.parametrize(("num_iterations", "recorded"), [(1, [1, 4, 8, 12]), (2, [1, 3, 7, 11])])
+def test_samples_are_kept_of_the_first_rollout_and_of_the_one_in_which_an_interval_ends(num_iterations, recorded):
+    config = GRPOConfig(sample_interval=4, num_iterations=num_iterations)
+    assert [step for step in range(1, 13, num_iterations) if samples_due(config, step)] == recorded
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "moe", "gpt2"])
+@pytest.mark.parametrize("loss_type", ["grpo", "cispo"])
+def test_before_the_first_update_the_ratio_is_one_and_the_kl_zero_and_there_is_a_gradient(home, kind, loss_type):
+    save_start(home, kind)
+    assert run_grpo("runs/1", loss_type=loss_type, max_steps=2) == 0
+    (_, first), (_, second) = metrics_of(home / "runs" / "1")
+    assert first["kl"] == 0.0
+    assert first["clip_ratio"] == 0.0
+    assert first["sampling_logp_difference"] <= 1e-4
+    assert first["grad_norm"] > 0.01
+    assert second["kl"] > 0.0
+
+
+def test_grpo_and_cispo_take_the_same_first_step(start):
+    run_grpo("runs/grpo", loss_type="grpo", max_steps=1)
+    run_grpo("runs/cispo", loss_type="cispo", max_steps=1)
+    assert (first_gradient(start / "grpo") - first_gradient(start / "cispo")).abs().max() < 1e-6
+
+
+def test_how_a_batch_is_cut_into_micro_batches_changes_neither_loss_nor_gradient(start):
+    """Reports 13 and 14; the micro-batches are also padded to other widths."""
+    gradients, losses = [], []
+    for batch_size in (4, 2, 1):
+        run_dir = f"runs/{batch_size}"
+        assert run_grpo(run_dir, batch_size=batch_size, accumulation_steps=4 // batch_size, max_steps=1,
+                        loss_type="cispo") == 0
+        gradients.append(first_gradient(start / str(batch_size)))
+        losses.append(metrics_of(start / str(batch_size))[0][1]["loss"])
+    assert losses[1:] == [pytest.approx(losses[0], abs=1e-5)] * 2
+    assert gradients[0].abs().max() > 1e-3
+    for gradient in gradients[1:]:
+        assert (gradient - gradients[0]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(("num_iterations", "stop_after"), [(1, 2), (2, 2), (2, 3)])
+def test_a_run_that_was_resumed_equals_one_that_was_not(start, num_iterations, stop_after):
+    """Report 38; a stop after an odd step lies between two updates on one rollout."""
+    flags = {"num_iterations": num_iterations, "sample_interval": 1}
+    assert run_grpo("runs/whole", **flags, max_steps=5) == 0
+    assert run_grpo("runs/parts", **flags, max_steps=stop_after) == 0
+    assert run_grpo("runs/parts", **flags, max_steps=5, from_resume=1) == 0
+    whole, parts = start / "whole", start / "parts"
+    assert [step for step, _ in metrics_of(parts)] == [1, 2, 3, 4, 5]
+    assert metrics_of(parts) == metrics_of(whole)
+    assert (parts / "samples.jsonl").read_text() == (whole / "samples.jsonl").read_text()
+    assert same_weights(parts, whole)
+
+
+def test_two_updates_learn_from_one_rollout_and_the_second_is_off_policy(start):
+    assert run_grpo("runs/1", num_iterations=2, max_steps=4) == 0
+    values = [step for _, step in metrics_of(start / "1")]
+    assert [value["num_tokens"] for value in values[::2]] == [value["num_tokens"] for value in values[1::2]]
+    assert values[2]["num_tokens"] > values[1]["num_tokens"]
+    assert values[0]["reward"] == values[1]["reward"]
+    assert values[1]["clip_ratio"] > 0.0
+    assert values[2]["sampling_logp_difference"] <= 1e-4, "a new rollout comes from the updated policy"
+
+
+def test_an_evaluation_leaves_the_training_as_it_would_have_been(start):
+    evaluated = {"eval_data_path": "runs/data.jsonl", "eval_interval": 1}
+    assert run_grpo("runs/plain", max_steps=3) == 0
+    assert run_grpo("runs/evaluated", max_steps=3, **evaluated) == 0
+    assert same_weights(start / "plain", start / "evaluated")
+    evaluations = [(step, set(values)) for step, values in metrics_of(start / "evaluated")
+                   if "eval/greedy_accuracy" in values]
+    names = {"eval/greedy_accuracy", "eval/sampled_accuracy", "eval/completion_length"}
+    assert evaluations == [(0, names), (1, names), (2, names), (3, names)]
+
+
+def test_a_met_target_ends_the_run_early(start):
+    assert run_grpo("runs/1", eval_data_path="runs/data.jsonl", eval_interval=2,
+                    stop_at="eval/greedy_accuracy<=1") == 0
+    result = json.loads((start / "1" / "result.json").read_text())
+    assert (result["steps"], result["stopped_early"]) == (0, True)
+
+
+def test_without_a_difference_in_reward_and_without_kl_nothing_moves(start):
+    """Report 26."""
+    assert run_grpo("runs/1", reward_weights="length=0,repetition=0", beta=0, max_steps=1) == 0
+    values = metrics_of(start / "1")[0][1]
+    assert values["frac_reward_zero_std"] == 1.0
+    assert values["grad_norm"] == 0.0
+    assert "kl" not in values
+
+
+def test_without_a_difference_in_reward_the_kl_still_pulls_back_to_the_reference(start):
+    """Report 26, the documented choice: weight decay moved the policy away, and only the KL has a gradient."""
+    assert run_grpo("runs/1", reward_weights="length=0,repetition=0", beta=0.5, max_steps=2, learning_rate=0.1,
+                    weight_decay=1) == 0
+    (_, first), (_, second) = metrics_of(start / "1")
+    assert first["grad_norm"] < 1e-6
+    assert second["grad_norm"] > 1e-4
+
+
+def test_a_resumed_run_keeps_the_starting_weights_as_its_reference(start):
+    assert run_grpo("runs/1", max_steps=3) == 0
+    assert run_grpo("runs/1", max_steps=4, from_resume=1) == 0
+    assert metrics_of(start / "1")[3][1]["kl"] > 0.0
+
+
+def test_a_step_records_trl_s_names_and_its_completions(start):
+    assert run_grpo("runs/1", max_steps=1, reward_weights="answer=2", batch_size=6) == 0
+    step, values = metrics_of(start / "1")[0]
+    assert step == 1
+    assert set(values) == {
+        "loss", "learning_rate", "grad_norm", "reward", "reward_std", "frac_reward_zero_std", "rewards/length/mean",
+        "rewards/repetition/mean", "rewards/answer/mean", "kl", "entropy", "clip_ratio", "completions/mean_length",
+        "completions/clipped_ratio", "completions/mean_terminated_length", "sampling_logp_difference", "num_tokens"}
+    samples = read_rows(start / "1" / "samples.jsonl")
+    assert [len(sample["completions"]) for sample in samples] == [4, 4, 4, 4], "four of the six prompts"
+    assert all(sample["kind"] == "train" and sample["prompt"].endswith("<|im_start|>assistant\n") for sample in samples)
+    completion = samples[0]["completions"][0]
+    assert set(completion) == {"text", "rewards", "reward", "advantage", "length", "truncated"}
+    rewards = completion["rewards"]
+    assert completion["reward"] == pytest.approx(rewards["length"] + rewards["repetition"] + 2 * rewards["answer"])
+
+
+def test_the_reward_rises(start):
+    assert run_grpo("runs/1", epochs=8, batch_size=10, num_generations=16, beta=0,
+                    learning_rate=0.01) == 0
+    rewards = [values["reward"] for _, values in metrics_of(start / "1")]
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:2]) / 2 + 0.2
+
+
+def test_a_missing_reward_model_is_one_line_with_the_ways_out(start, capfd):
+    assert run_grpo("runs/1", reward_model_path="runs/nowhere") == 2
+    assert capfd.readouterr().err == (
+        f"error: --reward_model_path runs/nowhere: looked in {start / 'nowhere'} and found nothing there; train one "
+        "and point --reward_model_path to its model/ folder, point it to one you have, or say none for rule rewards "
+        "only\n")
+
+
+def test_the_log_speaks_as_the_scripts_do(start):
+    assert run_grpo("runs/1", max_steps=2) == 0
+    lines = [line for line in (start / "1" / "log.txt").read_text().splitlines() if line.startswith("Epoch")]
+    assert len(lines) == 2
+    names = ["reward", "kl", "loss", "avg_len", "lr"]
+    assert lines[0].startswith("Epoch:[1/1](1/5), ")
+    assert [part.split(": ")[0] for part in lines[0].split(", ")[1:6]] == names
