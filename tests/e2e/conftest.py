@@ -55,7 +55,7 @@ class LiveStack:
         self.worker.finish(0)
 
     def stop(self):
-        for group in ([self.worker], [self.janitor], [self.broker]):
+        for group in ([self.worker, self.janitor], [self.broker]):
             stop_together(group)
 
     def ledger(self, job):

@@ -1,0 +1,97 @@
+"""What a person may do with a job, and what is refused once it no longer applies."""
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from jobs.models import Attempt, Event, Job
+from jobs.services.claim import claim_next
+from jobs.services.lifecycle import (
+    NotPossible,
+    finish_attempt,
+    hold_job,
+    release_job,
+    request_cancel,
+    resume_job,
+    resumed,
+)
+from tests.jobs.rows import person, queued, worker
+
+pytestmark = pytest.mark.django_db
+
+
+def finished(outcome=Attempt.Outcome.COMPLETED):
+    job = queued()
+    finish_attempt(claim_next(worker()), outcome, result={"exit_code": 0})
+    job.refresh_from_db()
+    return job
+
+
+def test_a_queued_job_is_cancelled_at_once():
+    job = queued()
+    request_cancel(job, by=person())
+    assert (job.status, job.cause, job.cancel_requested_by.username) == (
+        Job.Status.CANCELLED,
+        "cancelled by ada",
+        "ada",
+    )
+
+
+def test_a_running_job_is_asked_to_end_and_only_once():
+    job = queued()
+    claim_next(worker())
+    request_cancel(job, by=person())
+    assert (job.status, job.cancel_requested_at is not None) == (Job.Status.RUNNING, True)
+    with pytest.raises(NotPossible, match=f"job {job.pk} is already being cancelled"):
+        request_cancel(job, by=person())
+
+
+def test_a_completed_job_cannot_be_cancelled_or_held():
+    job = finished()
+    with pytest.raises(NotPossible, match=f"job {job.pk} is already completed"):
+        request_cancel(job, by=person())
+    with pytest.raises(NotPossible):
+        hold_job(job, by=person())
+
+
+def test_a_held_job_is_released_into_the_queue():
+    job = queued()
+    hold_job(job, by=person())
+    assert job.status == Job.Status.HELD
+    release_job(job, by=person())
+    assert job.status == Job.Status.QUEUED
+    assert [event.kind for event in job.events.order_by("id")] == [
+        Event.Kind.SUBMITTED,
+        Event.Kind.HELD,
+        Event.Kind.RELEASED,
+    ]
+
+
+def test_ending_clears_the_lease_and_records_how():
+    job = finished(Attempt.Outcome.FAILED)
+    assert (job.status, job.lease_token, job.lease_until) == (Job.Status.FAILED, None, None)
+    assert job.attempts.get().outcome == Attempt.Outcome.FAILED
+    assert job.finished_at is not None
+
+
+def test_resuming_continues_with_more_epochs_and_another_learning_rate():
+    job = finished()
+    resume_job(job, by=person(), changes={"epochs": 5, "learning_rate": 2e-5})
+    assert (job.status, job.resume, job.params["epochs"]) == (Job.Status.QUEUED, True, 5)
+    assert "--learning_rate 2e-05" in " ".join(job.command)
+    attempt = claim_next(job.worker)
+    assert attempt.command[attempt.command.index("--from_resume") + 1] == "1"
+
+
+def test_resuming_refuses_another_model_and_a_running_job():
+    job = finished()
+    with pytest.raises(ValidationError) as caught:
+        resume_job(job, by=person(), changes={"hidden_size": 128})
+    assert list(caught.value.message_dict) == ["hidden_size"]
+    resume_job(job, by=person(), changes={})
+    with pytest.raises(NotPossible, match="queued"):
+        resume_job(job, by=person(), changes={})
+
+
+def test_a_command_without_the_flag_gets_it():
+    assert resumed(["python", "--from_resume", "0", "--seed", "1"]) == ["python", "--from_resume", "1", "--seed", "1"]
+    assert resumed(["python"]) == ["python", "--from_resume", "1"]

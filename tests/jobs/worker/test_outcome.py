@@ -1,0 +1,85 @@
+"""How an attempt ended, in words."""
+
+import json
+
+import pytest
+
+from jobs.worker.outcome import Asked, Ending, classify, last_line
+
+
+def ending(tmp_path, status, *, result=None, log="", checkpoint=None, **more):
+    if result is not None:
+        (tmp_path / "result.json").write_text(json.dumps(result))
+    (tmp_path / "log.txt").write_text(log)
+    if checkpoint is not None:
+        (tmp_path / "checkpoint").mkdir()
+        (tmp_path / "checkpoint" / "meta.json").write_text(json.dumps({"step": checkpoint}))
+    return classify(status, tmp_path, **more)
+
+
+def test_a_result_with_status_0_is_success(tmp_path):
+    assert ending(tmp_path, 0, result={"exit_code": 0}) == Ending(outcome="completed", exit_code=0)
+
+
+def test_status_0_without_a_result_is_a_failure(tmp_path):
+    assert ending(tmp_path, 0) == Ending(outcome="failed", cause="the trainer ended without a result", exit_code=0)
+
+
+def test_bad_configuration_shows_its_one_line(tmp_path):
+    found = ending(tmp_path, 2, log="$ python -m trainers sft\nerror: --epochs: must be at least 1\n")
+    assert found == Ending(outcome="failed", cause="--epochs: must be at least 1", exit_code=2)
+
+
+def test_the_results_error_comes_before_the_log(tmp_path):
+    assert ending(tmp_path, 1, result={"error": "Diverged: loss is nan"}, log="x\n").cause == "Diverged: loss is nan"
+
+
+def test_out_of_memory_keeps_the_advice(tmp_path):
+    found = ending(tmp_path, 4, result={"error": "out of memory: halve batch_size"})
+    assert (found.outcome, found.cause) == ("out_of_memory", "out of memory: halve batch_size")
+
+
+@pytest.mark.parametrize(
+    ("oom_killed", "outcome", "cause"),
+    [
+        (False, "failed", "the trainer was killed by SIGKILL"),
+        (True, "out_of_memory", "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"),
+    ],
+)
+def test_sigkill_is_out_of_memory_only_when_the_kernel_counted_it(tmp_path, oom_killed, outcome, cause):
+    found = ending(tmp_path, 128 + 9, oom_killed=oom_killed)
+    assert (found.outcome, found.cause, found.exit_code) == (outcome, cause, -9)
+
+
+@pytest.mark.parametrize(("status", "word"), [(3, "stopped from outside"), (-9, "SIGKILL"), (75, "become free")])
+def test_faults_of_the_machine_are_tried_again(tmp_path, status, word):
+    found = ending(tmp_path, status)
+    assert (found.outcome, found.again) == ("lost", True)
+    assert word in found.cause
+
+
+@pytest.mark.parametrize("status", [3, 1, -9, 128 + 15, 128 + 9])
+def test_whatever_the_status_a_cancelled_attempt_was_cancelled(tmp_path, status):
+    found = ending(tmp_path, status, asked=Asked.CANCEL, checkpoint=40)
+    assert (found.outcome, found.cause, found.again) == ("cancelled", "cancelled; checkpoint at step 40", False)
+
+
+def test_a_job_that_finished_before_it_could_be_cancelled_completed(tmp_path):
+    assert ending(tmp_path, 0, result={}, asked=Asked.CANCEL).outcome == "completed"
+
+
+@pytest.mark.parametrize("status", [3, -9, 128 + 15])
+def test_a_stopped_worker_puts_the_job_back(tmp_path, status):
+    found = ending(tmp_path, status, asked=Asked.DRAIN)
+    assert (found.outcome, found.cause, found.again) == ("drained", "the worker was stopped; no checkpoint", True)
+
+
+def test_an_error_while_the_worker_stops_is_still_an_error(tmp_path):
+    assert ending(tmp_path, 1, asked=Asked.DRAIN, log="ValueError: no\n").outcome == "failed"
+
+
+def test_the_last_line_that_says_something(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_bytes(b"$ python\n\x1b[31mKeyError: 'x'\x1b[0m\n  \n\xff\n"[:-2])
+    assert last_line(log) == "KeyError: 'x'"
+    assert last_line(tmp_path / "absent") == ""
