@@ -21,7 +21,7 @@ from torch import Tensor
 from dataset.prompts import Prompt, PromptRows, prompt_ids
 from trainers.configs import GRPOConfig
 from trainers.experience import Experience, TokenSums, split_experience
-from trainers.logps import CompletionLogps, completion_logps
+from trainers.logps import CompletionLogps, grouped_logps
 from trainers.models import load_policy
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
 from trainers.paths import confine_path
@@ -179,8 +179,8 @@ def clipped_tokens(per_token_logps: Tensor, old_per_token_logps: Tensor, advanta
 
 def score(model: Any, rollout: Rollout, config: GRPOConfig) -> CompletionLogps:
     """Return the log-probabilities of the completions, at the temperature that sampled them."""
-    return completion_logps(model, rollout.sequence_ids, rollout.attention_mask, rollout.completion_ids.shape[1],
-                            config.temperature)
+    return grouped_logps(model, rollout.sequence_ids, rollout.attention_mask, rollout.completion_ids.shape[1],
+                         config.temperature, num_generations=config.num_generations)
 
 
 def frozen_copy(policy: Any) -> Any:

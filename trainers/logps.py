@@ -1,10 +1,15 @@
-"""Log-probabilities of sampled completions under a model, at the temperature they were sampled with."""
+"""Log-probabilities of sampled completions under a model, at the temperature they were sampled with.
+
+``grouped_logps`` reads each prompt once for all its completions; it gives what ``completion_logps`` gives, with the
+same gradient, for a fraction of the tokens.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicCache
 
 from trainers.models import moe_loss, moe_options
 
@@ -51,12 +56,40 @@ def completion_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_
     output = model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids_of(attention_mask),
                    logits_to_keep=length + 1, use_cache=False, **moe_options(model))
     # Position t predicts token t + 1, hence the shift by one.
-    logits = output.logits[:, -length - 1:-1].float() / temperature      # [N, T, V]
-    mask = attention_mask[:, -length:].bool()                            # [N, T]
-    return CompletionLogps(
-        per_token_logps=selective_log_softmax(logits, input_ids[:, -length:]).masked_fill(~mask, 0.0),
-        entropy=entropy_of(logits.detach()).masked_fill(~mask, 0.0),
-        aux_loss=moe_loss(model, output))
+    return _scored(output.logits[:, -length - 1:-1], input_ids[:, -length:], attention_mask[:, -length:], temperature,
+                   aux_loss=moe_loss(model, output))
+
+
+def grouped_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_completion_tokens: int,
+                  temperature: float, *, num_generations: int) -> CompletionLogps:
+    """Score as ``completion_logps`` does, where each ``num_generations`` neighbours are completions of one prompt.
+
+    The prompts are read once, [B, P], and their keys and values repeated for the completions, which costs B*P + B*G*T
+    tokens instead of B*G*(P + T). A mixture of experts is read as a whole: its balance counts every token.
+    """
+    if moe_options(model):
+        return completion_logps(model, input_ids, attention_mask, num_completion_tokens, temperature)
+    width = input_ids.shape[1] - num_completion_tokens                                      # P
+    positions = position_ids_of(attention_mask)
+    cache = DynamicCache(config=model.config)
+    output = model(input_ids=input_ids[::num_generations, :width],
+                   attention_mask=attention_mask[::num_generations, :width],
+                   position_ids=positions[::num_generations, :width], cache=cache, use_cache=True, logits_to_keep=1)
+    logits = output.logits[:, -1:].repeat_interleave(num_generations, dim=0)                # [N, 1, V]
+    if num_completion_tokens > 1:
+        cache.batch_repeat_interleave(num_generations)
+        output = model(input_ids=input_ids[:, width:-1], attention_mask=attention_mask[:, :-1],
+                       position_ids=positions[:, width:-1], cache=cache, use_cache=True)
+        logits = torch.cat([logits, output.logits], dim=1)                                  # [N, T, V]
+    return _scored(logits, input_ids[:, width:], attention_mask[:, width:], temperature)
+
+
+def _scored(logits: Tensor, completion_ids: Tensor, completion_mask: Tensor, temperature: float, *,
+            aux_loss: Tensor | float = 0.0) -> CompletionLogps:
+    logits = logits.float() / temperature                                                   # [N, T, V]
+    ended = completion_mask == 0                                                            # [N, T]
+    return CompletionLogps(per_token_logps=selective_log_softmax(logits, completion_ids).masked_fill(ended, 0.0),
+                           entropy=entropy_of(logits.detach()).masked_fill(ended, 0.0), aux_loss=aux_loss)
 
 
 @torch.no_grad()

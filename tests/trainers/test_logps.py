@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.trainers.tiny import tiny_gpt2, tiny_moe, tiny_qwen3
-from trainers.logps import completion_logps, entropy_of, position_ids_of, selective_log_softmax
+from trainers.logps import completion_logps, entropy_of, grouped_logps, position_ids_of, selective_log_softmax
 
 MODELS = pytest.mark.parametrize("build", [tiny_qwen3, tiny_moe, tiny_gpt2])
 
@@ -102,3 +102,32 @@ def test_a_mixture_of_experts_reports_its_weighted_load_balance_and_a_dense_mode
     scored = completion_logps(model, ids, ones(ids), 2, temperature=1.0)
     assert scored.aux_loss.item() == pytest.approx(0.01 * model(input_ids=ids).aux_loss.item())
     assert completion_logps(tiny_qwen3(), ids, ones(ids), 2, temperature=1.0).aux_loss == 0.0
+
+
+@MODELS
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_reading_each_prompt_once_gives_the_same_log_probabilities_and_the_same_gradient(build, temperature):
+    ids = torch.tensor([[0, 3, 5, 4, 6, 2], [0, 3, 5, 8, 2, 0], [7, 8, 9, 2, 0, 0], [7, 8, 9, 1, 1, 1]])
+    mask = torch.tensor([[0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
+    weight = torch.tensor([[1.0], [-2.0], [0.5], [3.0]])
+    results = []
+    for grouped in (False, True):
+        model = build().eval()
+        scored = (grouped_logps(model, ids, mask, 3, temperature, num_generations=2) if grouped
+                  else completion_logps(model, ids, mask, 3, temperature))
+        (scored.per_token_logps * weight).sum().backward()
+        results.append((scored, {name: parameter.grad for name, parameter in model.named_parameters()}))
+    (expected, expected_gradients), (found, gradients) = results
+    torch.testing.assert_close(found.per_token_logps, expected.per_token_logps, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.entropy, expected.entropy, atol=1e-5, rtol=1e-5)
+    largest = max(gradient.abs().max() for gradient in expected_gradients.values())
+    for name, gradient in expected_gradients.items():
+        assert (gradients[name] - gradient).abs().max() <= 1e-5 * largest, name
+
+
+def test_completions_of_one_token_need_no_second_pass():
+    model = tiny_qwen3().eval()
+    ids = torch.tensor([[3, 5, 4], [3, 5, 2]])
+    expected = completion_logps(model, ids, ones(ids), 1, temperature=1.0)
+    found = grouped_logps(model, ids, ones(ids), 1, temperature=1.0, num_generations=2)
+    torch.testing.assert_close(found.per_token_logps, expected.per_token_logps, atol=1e-5, rtol=1e-5)
