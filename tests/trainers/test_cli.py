@@ -12,7 +12,8 @@ from trainers.paths import REPOSITORY
 
 NUMBERS = {"max_steps": 7, "eval_interval": 3, "num_attention_heads": 16, "num_key_value_heads": 8, "hidden_size": 256}
 TEXTS = {"eval_data_path": "../dataset/a b'c.jsonl", "init_path": "runs/3/model", "tokenizer_path": "../tokenizer",
-         "reward_weights": "answer=1,length=-0.5", "stop_at": "eval/sampled_accuracy>=0.35", "from_weight": "pre.train-1"}
+         "reward_weights": "answer=1,length=-0.5", "from_weight": "pre.train-1",
+         "stop_at": "eval/sampled_accuracy>=0.35"}
 
 
 def another_value(name, field, draw):

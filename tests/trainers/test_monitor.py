@@ -21,7 +21,7 @@ def test_none_is_no_monitor():
 @pytest.mark.parametrize("library", ["wandb", "swanlab"])
 def test_a_library_that_is_not_installed_is_one_line(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigurationError, match=f"^--train_monitor {library}: it is not installed; pip install {library}"):
+    with pytest.raises(ConfigurationError, match=f"^--train_monitor {library}: it is not installed; pip"):
         open_monitor(SFTConfig(train_monitor=library), name="1", folder="/tmp")
 
 

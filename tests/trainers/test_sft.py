@@ -143,3 +143,39 @@ def test_numbers_that_are_not_finite_end_the_run_with_the_step(home, capfd):
     assert run_sft("runs/1", from_resume=1) == 1
     assert "error: the loss at step 2 is not finite (nan)" in capfd.readouterr().err
     assert state_path.read_bytes() == kept
+
+
+EVALUATED = {"eval_data_path": "runs/data.jsonl", "max_gen_len": 4}
+
+
+def evaluations_of(folder):
+    return [step for step, _, values in metrics_of(folder) if "eval/greedy_accuracy" in values]
+
+
+def test_evaluations_come_before_the_first_step_at_every_interval_and_after_the_last(home):
+    assert run_sft("runs/1", **EVALUATED, eval_interval=4) == 0
+    assert evaluations_of(home / "runs" / "1") == [0, 4, 6]
+    result = json.loads((home / "runs" / "1" / "result.json").read_text())
+    assert result["eval_before"]["eval/greedy_accuracy"] == 0.0
+    assert result["eval_after"].keys() == {"eval/greedy_accuracy", "eval/sampled_accuracy", "eval/completion_length"}
+
+
+def test_evaluating_changes_nothing_in_the_training(home):
+    run_sft("runs/with", **EVALUATED, eval_interval=1)
+    run_sft("runs/without")
+    assert same_weights(weights_of(home / "runs" / "with"), weights_of(home / "runs" / "without"))
+
+
+def test_stop_at_ends_the_run_in_order_and_a_resume_does_not_go_on(home):
+    flags = {**EVALUATED, "eval_interval": 2, "stop_at": "eval/greedy_accuracy<=0.5"}
+    assert run_sft("runs/1", **flags) == 0
+    result = json.loads((home / "runs" / "1" / "result.json").read_text())
+    assert (result["exit_code"], result["steps"], result["total_steps"], result["stopped_early"]) == (0, 0, 6, True)
+    assert run_sft("runs/1", **flags, from_resume=1) == 0
+    assert evaluations_of(home / "runs" / "1") == [0]
+
+
+def test_a_resume_repeats_no_evaluation_and_misses_none(home):
+    run_sft("runs/1", **EVALUATED, eval_interval=2, max_steps=2, lr_schedule="constant")
+    run_sft("runs/1", **EVALUATED, eval_interval=2, lr_schedule="constant", from_resume=1)
+    assert evaluations_of(home / "runs" / "1") == [0, 2, 4, 6]
