@@ -1,6 +1,7 @@
 """One attempt at a training, from its first log line to its exit code. Imports torch after the first line."""
 
 import importlib
+import os
 import signal
 import sys
 import time
@@ -41,6 +42,7 @@ def _train(command: Command, folder: RunFolder) -> tuple[Exit, dict[str, Any]]:
     outcome: Outcome | None = None
     try:
         check_before_start(command.config)
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin at barriers slow a shared CPU threefold
         from trainers.runtime import build_run
         run = build_run(command.config, folder.path, device=command.options.device, log=folder.log)
         with stopping_on_signals(run):
