@@ -13,7 +13,7 @@ from jobs.services.schedule import eligible_jobs, served_by
 from jobs.services.wake import idle_workers, publish
 from jobs.worker.adopt import settle
 
-CLOCK_JUMP = 2.0  # seconds between two turns that the wall clock and the steady clock may disagree by
+PAUSE = 3.0  # seconds between two turns after which workers, too, may have been unable to renew their leases
 
 logger = logging.getLogger(__name__)
 
@@ -31,17 +31,19 @@ class Sweeper:
 
     def turn(self) -> None:
         """Do one round. Raises DatabaseError; the caller then watches anew."""
-        self._notice_clock_jump()
+        with transaction.atomic():
+            pass  # waits as long as a worker would have to wait for its turn to write
+        self._notice_pause()
         if time.monotonic() >= self._reap_after:
             reap_expired()
         wake_for_work()
 
-    def _notice_clock_jump(self) -> None:
-        steady, wall = time.monotonic(), time.time()
-        if abs((wall - self._wall) - (steady - self._steady)) > CLOCK_JUMP:
-            logger.warning("the clock jumped; leases are left alone for %s s", settings.NIGHTSHIFT_LEASE)
+    def _notice_pause(self) -> None:
+        steady, wall = time.monotonic() - self._steady, time.time() - self._wall
+        if steady > PAUSE or abs(wall - steady) > PAUSE:
+            logger.warning("the database, the machine or its clock paused; leases are left alone for one lease")
             self.watch_anew()
-        self._steady, self._wall = steady, wall
+        self._steady, self._wall = time.monotonic(), time.time()
 
 
 def reap_expired() -> int:
@@ -78,6 +80,5 @@ def take_over(job: Job) -> Attempt | None:
 def wake_for_work() -> None:
     """Wake each idle worker that could claim something."""
     jobs = eligible_jobs(timezone.now())
-    for worker in idle_workers().select_related("device"):
-        if jobs.filter(served_by(worker.device)).exists() and not publish(worker.queue):
-            return
+    idle = idle_workers().select_related("device")
+    publish(*[worker.queue for worker in idle if jobs.filter(served_by(worker.device)).exists()])

@@ -12,6 +12,7 @@ from jobs.models import Job, Worker
 
 RUN_NEXT = "jobs.run_next"
 MESSAGE_LIFE = 30  # seconds; by then the janitor has sent another
+AT_ONCE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 logger = logging.getLogger(__name__)
 
@@ -30,16 +31,16 @@ def idle_workers() -> QuerySet[Worker]:
 
 def wake_workers() -> None:
     """Publish ``run_next`` to every idle worker; a broker that is away is a warning."""
-    for queue in idle_workers().values_list("queue", flat=True):
-        if not publish(queue):
-            return
+    publish(*idle_workers().values_list("queue", flat=True))
 
 
-def publish(queue: str) -> bool:
-    """Send one wake-up message; tell whether the broker took it."""
+def publish(*queues: str) -> None:
+    """Send one wake-up message to each queue, without waiting for a broker that is away."""
+    if not queues:
+        return
     try:
-        current_app.send_task(RUN_NEXT, queue=queue, expires=MESSAGE_LIFE, retry=False, ignore_result=True)
+        with current_app.connection_for_write(transport_options=AT_ONCE) as connection:
+            for queue in queues:
+                current_app.send_task(RUN_NEXT, queue=queue, expires=MESSAGE_LIFE, retry=False, connection=connection)
     except Exception as error:  # every transport raises its own; the row waits for the janitor all the same
-        logger.warning("no wake-up for %s: %s", queue, error)
-        return False
-    return True
+        logger.warning("no wake-up for %s: %s", ", ".join(queues), error)

@@ -28,6 +28,7 @@ class LiveStack:
 
     def __init__(self, home, environment):
         self.home, self.environment = home, environment
+        self.queue = cpu_device().queue
         argv, pinned = worker_command(cpu_device())
         self.broker = self._child("broker", server_command(home), 5)
         self.janitor = self._child("janitor", [sys.executable, "manage.py", "janitor"], 5)

@@ -100,7 +100,7 @@ def test_nothing_is_reaped_in_the_first_lease_after_a_start(settings, tmp_path, 
 
 def test_only_idle_workers_that_could_claim_something_are_woken(monkeypatch):
     woken: list[str] = []
-    monkeypatch.setattr(sweep, "publish", lambda queue: woken.append(queue) or True)
+    monkeypatch.setattr(sweep, "publish", lambda *queues: woken.extend(queues))
     cpu, _ = worker(), worker("silent@here", key="cpu:other", seconds_silent=100)
     busy = worker("busy@here", key="cpu:busy")
     worker("gpu0@here", kind="gpu", key="GPU-1")
@@ -111,3 +111,13 @@ def test_only_idle_workers_that_could_claim_something_are_woken(monkeypatch):
     queued(device_request="cpu")
     sweep.wake_for_work()
     assert woken == [cpu.queue]
+
+
+def test_after_a_pause_leases_are_left_alone_for_one_lease(settings, tmp_path, monkeypatch):
+    expired(settings, tmp_path, monkeypatch)
+    settings.NIGHTSHIFT_LEASE = 0.0
+    sweeper = Sweeper()
+    settings.NIGHTSHIFT_LEASE = 60.0
+    sweeper._steady -= 3.5  # as if the last turn had begun 3.5 seconds ago
+    sweeper.turn()
+    assert Job.objects.get().status == Job.Status.RUNNING
