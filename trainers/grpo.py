@@ -20,6 +20,7 @@ from torch import Tensor
 
 from dataset.prompts import Prompt, PromptRows, prompt_ids
 from trainers.configs import GRPOConfig
+from trainers.errors import ConfigurationError
 from trainers.experience import Experience, TokenSums, split_experience
 from trainers.logps import CompletionLogps, grouped_logps
 from trainers.models import load_policy
@@ -46,6 +47,7 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
     policy = load_policy(config, tokenizer)
     # In eval mode throughout: with dropout, ratio and KL would compare noise instead of weights.
     policy.to(run.device).eval()  # type: ignore[arg-type]  # transformers wraps torch's method
+    check_positions(policy, config)
     reference = frozen_copy(policy) if config.beta else None      # of the starting weights, also when resuming
     forward = torch.compile(policy) if config.use_compile else policy
     optimizer = build_optimizer(policy, config)
@@ -135,6 +137,14 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
         run.save_or_stop(policy, optimizer)
 
     return run.finish(policy, tokenizer, optimizer)
+
+
+def check_positions(policy: Any, config: GRPOConfig) -> None:
+    """Raise ConfigurationError when prompt and completion together can exceed the positions that the policy has."""
+    longest, known = config.max_seq_len + config.max_gen_len, policy.config.max_position_embeddings
+    if longest > known:
+        raise ConfigurationError(f"--max_seq_len {config.max_seq_len} and --max_gen_len {config.max_gen_len} make up "
+                                 f"to {longest} tokens, and the model has {known} positions; lower one of them")
 
 
 def group_advantages(rewards: Tensor, num_generations: int) -> Tensor:

@@ -4,9 +4,10 @@ import os
 from typing import Any
 
 from dataset.validation import check_file
-from trainers.configs import PathKind, RolloutConfig, TrainConfig, about
+from trainers.configs import GRPOConfig, PathKind, RolloutConfig, TrainConfig, about
 from trainers.errors import ConfigurationError
 from trainers.paths import confine_path
+from trainers.reward_folder import find_reward_model, wants_reward_model
 
 SMALL_FILE = 64 * 2**20  # bytes; larger files are checked row by row as they are read
 OFF = "none"
@@ -17,7 +18,7 @@ def check_before_start(config: TrainConfig) -> None:
 
     Raises:
         PathRefused: a path lies outside the allowed folders.
-        ConfigurationError: the save folder cannot be written.
+        ConfigurationError: the save folder cannot be written, or a reward model is asked for and missing.
         DataError: a data file is missing, or one of its rows cannot be used.
     """
     for name, kind in path_parameters(config).items():
@@ -26,6 +27,8 @@ def check_before_start(config: TrainConfig) -> None:
     check_data(config.data_path, "prompts" if isinstance(config, RolloutConfig) else "conversations")
     if config.eval_data_path is not None:
         check_data(config.eval_data_path, "answered")
+    if isinstance(config, GRPOConfig) and wants_reward_model(config):
+        find_reward_model(config.reward_model_path)
 
 
 def path_parameters(config: TrainConfig) -> dict[str, PathKind]:

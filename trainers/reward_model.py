@@ -1,7 +1,5 @@
 """A frozen model that scores conversations: a sequence-classification folder, or code that offers ``get_score``."""
 
-import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,31 +8,20 @@ import torch
 
 from dataset.formats import Turn
 from trainers.errors import ConfigurationError
-from trainers.paths import confine_path
+from trainers.reward_folder import find_reward_model
 from trainers.rewards import ScoreConversations
 
 ROWS_AT_ONCE = 32
-WAYS_OUT = ("train one and point --reward_model_path to its model/ folder, point it to one you have, "
-            "or say none for rule rewards only")
 
 
 def load_reward_model(path: str, device: torch.device) -> ScoreConversations:
-    """Return a function from conversations to scores; nothing heavy is loaded before the folder is known to fit.
+    """Return a function from conversations to scores.
 
     Raises:
         ConfigurationError: there is no such folder, or it holds no model that scores conversations.
     """
-    folder = confine_path(path)
-    if not (folder / "config.json").is_file():
-        found = "a folder without config.json" if folder.is_dir() else "nothing there"
-        raise ConfigurationError(f"--reward_model_path {path}: looked in {folder} and found {found}; {WAYS_OUT}")
-    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if "auto_map" in described:
-        return _load_remote_code(folder, device)
-    if not any(name.endswith("ForSequenceClassification") for name in described.get("architectures") or []):
-        raise ConfigurationError(f"--reward_model_path {path}: {folder} holds {described.get('architectures')}, no "
-                                 f"sequence-classification model; {WAYS_OUT}")
-    return _load_classifier(folder, device)
+    folder = find_reward_model(path)
+    return (_load_remote_code if folder.remote_code else _load_classifier)(folder.path, device)
 
 
 def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
@@ -63,9 +50,6 @@ def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
 
 
 def _load_remote_code(folder: Path, device: torch.device) -> ScoreConversations:
-    if os.environ.get("NIGHTSHIFT_TRUST_REMOTE_CODE") != "1":
-        raise ConfigurationError(f"the reward model in {folder} brings its own code; an operator can allow it with "
-                                 f"NIGHTSHIFT_TRUST_REMOTE_CODE=1, or {WAYS_OUT}")
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)

@@ -10,6 +10,7 @@ from torch import Tensor
 from dataset.formats import Prompt, Turn
 from trainers.configs import GRPOConfig, parse_reward_weights
 from trainers.errors import ConfigurationError
+from trainers.reward_folder import wants_reward_model
 
 THINK_END = "</think>"
 MODEL_SCORE_LIMIT = 3.0
@@ -38,8 +39,7 @@ def reward_weights(config: GRPOConfig, *, has_answers: bool) -> dict[str, float]
     Raises:
         ConfigurationError: none is left.
     """
-    off = {"thinking": not config.reasoning, "reward_model": config.reward_model_path == "none",
-           "answer": not has_answers}
+    off = {"thinking": not config.reasoning, "reward_model": not wants_reward_model(config), "answer": not has_answers}
     asked = {name: weight for name, weight in parse_reward_weights(config.reward_weights).items() if weight}
     weights = {name: weight for name, weight in asked.items() if not off.get(name)}
     if weights:

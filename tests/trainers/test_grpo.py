@@ -35,6 +35,11 @@ def first_gradient(folder: Path) -> torch.Tensor:
     return torch.cat([moment["exp_avg"].flatten() for moment in moments]) * 10
 
 
+def write_prompts(path: Path, questions: list[str]) -> None:
+    rows = [{"conversations": [{"role": "user", "content": question}]} for question in questions]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def same_weights(one: Path, other: Path) -> bool:
     first, second = state_of(one)["model"], state_of(other)["model"]
     return all(torch.equal(first[name], second[name]) for name in first)
@@ -117,6 +122,7 @@ def test_grpo_and_cispo_take_the_same_first_step(start):
 
 def test_how_a_batch_is_cut_into_micro_batches_changes_neither_loss_nor_gradient(start):
     """Reports 13 and 14; the micro-batches are also padded to other widths."""
+    write_prompts(start / "data.jsonl", ["07+38", "What is 12+30?", "1", "A prompt much longer than the others"])
     gradients, losses = [], []
     for batch_size in (4, 2, 1):
         run_dir = f"runs/{batch_size}"
@@ -181,6 +187,15 @@ def test_without_a_difference_in_reward_and_without_kl_nothing_moves(start):
     assert "kl" not in values
 
 
+def test_the_balance_of_the_experts_is_part_of_the_loss(home):
+    """Report 42: with nothing else to learn, the loss is the balance alone, and it has a gradient."""
+    save_start(home, "moe")
+    assert run_grpo("runs/1", reward_weights="length=0,repetition=0", beta=0, max_steps=1) == 0
+    values = metrics_of(home / "runs" / "1")[0][1]
+    assert 0.01 <= values["loss"] < 0.02, "0.01 times a balance that is 1 when the experts share evenly"
+    assert values["grad_norm"] > 0.0
+
+
 def test_without_a_difference_in_reward_the_kl_still_pulls_back_to_the_reference(start):
     """Report 26, the documented choice: weight decay moved the policy away, and only the KL has a gradient."""
     assert run_grpo("runs/1", reward_weights="length=0,repetition=0", beta=0.5, max_steps=2, learning_rate=0.1,
@@ -226,6 +241,18 @@ def test_a_missing_reward_model_is_one_line_with_the_ways_out(start, capfd):
         f"error: --reward_model_path runs/nowhere: looked in {start / 'nowhere'} and found nothing there; train one "
         "and point --reward_model_path to its model/ folder, point it to one you have, or say none for rule rewards "
         "only\n")
+
+
+def test_a_missing_reward_model_that_has_no_weight_is_not_looked_for(start):
+    assert run_grpo("runs/1", reward_model_path="runs/nowhere", reward_weights="reward_model=0", max_steps=1) == 0
+
+
+def test_completions_beyond_the_model_s_positions_are_refused_before_training(home, capfd):
+    save_start(home, "gpt2")
+    assert run_grpo("runs/1", max_gen_len=63) == 2
+    assert capfd.readouterr().err == (
+        "error: --max_seq_len 66 and --max_gen_len 63 make up to 129 tokens, and the model has 128 positions; lower "
+        "one of them\n")
 
 
 def test_the_log_speaks_as_the_scripts_do(start):

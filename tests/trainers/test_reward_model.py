@@ -84,7 +84,7 @@ def test_a_missing_folder_names_where_it_looked_and_three_ways_out(home):
 
 def test_a_language_model_is_no_reward_model(home):
     save_start(home)
-    with pytest.raises(ConfigurationError, match="no sequence-classification model"):
+    with pytest.raises(ConfigurationError, match="holds Qwen3ForCausalLM, which is no sequence-classification"):
         load_reward_model("runs/start/model", CPU)
 
 
