@@ -44,15 +44,15 @@ class TokenSums:
     """Metrics over all tokens of an optimizer batch, gathered micro-batch by micro-batch."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self.sums: dict[str, float] = {}
+        self.sums: dict[str, tuple[float, int]] = {}       # sum and tokens
         self.largest: dict[str, float] = {}
 
     def add(self, completion_mask: Tensor, **per_token: Tensor) -> None:
         """Add values [n, T] at the tokens of ``completion_mask``."""
-        self.tokens += int(completion_mask.sum())
         for name, values in per_token.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float((values.detach() * completion_mask).sum())
+            total, tokens = self.sums.get(name, (0.0, 0))
+            self.sums[name] = (total + float((values.detach() * completion_mask).sum()),
+                               tokens + int(completion_mask.sum()))
 
     def add_largest(self, completion_mask: Tensor, **per_token: Tensor) -> None:
         """Keep the largest of the values [n, T], none below 0, at the tokens of ``completion_mask``."""
@@ -61,4 +61,4 @@ class TokenSums:
 
     def values(self) -> dict[str, float]:
         """Return the means and the largest values."""
-        return {name: value / max(self.tokens, 1) for name, value in self.sums.items()} | self.largest
+        return {name: total / max(tokens, 1) for name, (total, tokens) in self.sums.items()} | self.largest
