@@ -83,6 +83,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 TIME_ZONE = env.str("TIME_ZONE", "UTC")
@@ -146,6 +149,9 @@ UNFOLD = {
     "SITE_SYMBOL": "dark_mode",
     "SHOW_LANGUAGES": True,
     "DASHBOARD_CALLBACK": "jobs.admin.home.dashboard",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("jobs/favicon.svg")},
+    ],
     "STYLES": [lambda request: static("jobs/nightshift.css")],
     "SCRIPTS": [lambda request: static("jobs/timezone.js")],
     "SIDEBAR": {

@@ -23,27 +23,24 @@ class BatchAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Batch]:
         ended_badly = set(Job.FINISHED) - {Job.Status.COMPLETED}
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(
-                completed=Count("jobs", filter=Q(jobs__status=Job.Status.COMPLETED)),
-                unfinished=Count("jobs", filter=Q(jobs__status__in=Job.UNFINISHED)),
-                failed=Count("jobs", filter=Q(jobs__status__in=ended_badly)),
-            )
+        batches: QuerySet[Batch] = super().get_queryset(request)
+        return batches.annotate(
+            completed=Count("jobs", filter=Q(jobs__status=Job.Status.COMPLETED)),
+            unfinished=Count("jobs", filter=Q(jobs__status__in=Job.UNFINISHED)),
+            failed=Count("jobs", filter=Q(jobs__status__in=ended_badly)),
         )
 
     @display(description=_("completed"))
     def completed(self, batch: Batch) -> int:
-        return batch.completed
+        return int(vars(batch)["completed"])
 
     @display(description=_("waiting or running"))
     def unfinished(self, batch: Batch) -> int:
-        return batch.unfinished
+        return int(vars(batch)["unfinished"])
 
     @display(description=_("failed or cancelled"))
     def failed(self, batch: Batch) -> int:
-        return batch.failed
+        return int(vars(batch)["failed"])
 
     @display(description=_("jobs"))
     def jobs_link(self, batch: Batch) -> SafeString:

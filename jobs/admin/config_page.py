@@ -1,14 +1,16 @@
 """The page of a saved configuration: the same form as a job's."""
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from jobs.admin.form_page import asked_prefill, chosen_type, retyped, show_form, tell
+from jobs.admin.permissions import signed_in
 from jobs.forms import TrainingConfigForm, training_config_form
 from jobs.forms.prefill import Prefill, from_config
 from jobs.models import TrainingConfig
@@ -16,8 +18,7 @@ from jobs.models import TrainingConfig
 
 def add_config(request: HttpRequest) -> HttpResponse:
     """Show an empty or a filled form, or keep what was posted as the person's own."""
-    assert isinstance(request.user, User)
-    return _edited(request, TrainingConfig(owner=request.user), title=_("Add training config"), action=ADDITION)
+    return _edited(request, TrainingConfig(owner=signed_in(request)), title=_("Add training config"), action=ADDITION)
 
 
 def change_config(request: HttpRequest, saved: TrainingConfig, *, may_edit: bool) -> HttpResponse:
@@ -30,14 +31,14 @@ def change_config(request: HttpRequest, saved: TrainingConfig, *, may_edit: bool
 def _edited(
     request: HttpRequest, saved: TrainingConfig, *, title: str, action: int, may_edit: bool = True
 ) -> HttpResponse:
-    if request.method == "POST" and (prefill := retyped(request)) is None:
+    prefill = retyped(request) if request.method == "POST" else _opened(request, saved)
+    if prefill is None:
         form = training_config_form(chosen_type(request.POST))(
             request.POST, instance=saved, may_share=request.user.is_superuser
         )
         if form.is_valid():
             return _kept(request, form, action)
         return _page(request, form, saved, title, may_edit)
-    prefill = prefill if request.method == "POST" else _opened(request, saved)
     tell(request, prefill)
     form = training_config_form(prefill.config_class)(
         initial=prefill.initial, instance=saved, may_share=request.user.is_superuser
@@ -46,21 +47,17 @@ def _edited(
 
 
 def _opened(request: HttpRequest, saved: TrainingConfig) -> Prefill:
-    prefill = from_config(saved) if saved.pk else asked_prefill(request)
-    if saved.pk:
-        prefill.initial.update(config_name=saved.name, note=saved.note, team=saved.owner is None)
-    return prefill
+    if not saved.pk:
+        return asked_prefill(request)
+    prefill = from_config(saved)
+    own = {"config_name": saved.name, "note": saved.note, "team": saved.owner is None}
+    return replace(prefill, initial=prefill.initial | own, note="")
 
 
 def _kept(request: HttpRequest, form: TrainingConfigForm, action: int) -> HttpResponse:
     saved = form.save()
-    LogEntry.objects.log_actions(
-        user_id=request.user.pk,
-        queryset=[saved],
-        action_flag=action,
-        change_message=str(saved.params),
-        single_object=True,
-    )
+    told = str(saved.params)
+    LogEntry.objects.log_actions(signed_in(request).pk, [saved], action, change_message=told, single_object=True)
     messages.success(request, _("“%(name)s” is saved.") % {"name": saved})
     return HttpResponseRedirect(reverse("admin:jobs_trainingconfig_changelist"))
 

@@ -15,9 +15,9 @@ def curve_points(job: Job, *, after: int) -> list[dict[str, Any]]:
     if len(steps) > LIMIT:
         evaluations = thinned(list(rows.filter(values__has_key=EVALUATION).values_list("step", flat=True)), LIMIT // 2)
         steps = sorted({*evaluations, *thinned(steps, LIMIT - len(evaluations))})
-    found = []
+    found: list[dict[str, Any]] = []
     for start in range(0, len(steps), 500):  # SQLite bounds the number of values in one query
-        found += rows.filter(step__in=steps[start : start + 500]).values("step", "values")
+        found += [dict(row) for row in rows.filter(step__in=steps[start : start + 500]).values("step", "values")]
     return found
 
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
+from jobs.admin.permissions import signed_in
 from jobs.forms import ConfigForm
 from jobs.forms.prefill import DEFAULT_TYPE, Prefill, from_config, from_job, kept_typing, usable_configs
 from jobs.models import Job
@@ -20,7 +21,7 @@ def asked_prefill(request: HttpRequest) -> Prefill:
     """Return what ``?config=``, ``?clone=`` or ``?_type=`` asks the form to open with."""
     query = request.GET
     if query.get("config", "").isdigit():
-        return from_config(get_object_or_404(usable_configs(request.user), pk=query["config"]))
+        return from_config(get_object_or_404(usable_configs(signed_in(request)), pk=query["config"]))
     if query.get("clone", "").isdigit():
         return from_job(get_object_or_404(Job, pk=query["clone"]))
     return Prefill(config_class=named_type(query.get("_type", DEFAULT_TYPE)))
@@ -72,7 +73,7 @@ def show_form(
         "form": form,
         "config_class": form.config_class,
         "training_types": types,
-        "saved_configs": usable_configs(request.user),
+        "saved_configs": usable_configs(signed_in(request)),
         **context,
     }
     return TemplateResponse(request, template, page)

@@ -85,4 +85,4 @@ class JobAdmin(ModelAdmin):
             path("<int:object_id>/hold/", on_job(hold, steers=True), name="jobs_job_hold"),
             path("<int:object_id>/release/", on_job(release, steers=True), name="jobs_job_release"),
         ]
-        return pages + super().get_urls()
+        return [*pages, *super().get_urls()]

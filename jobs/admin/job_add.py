@@ -4,12 +4,14 @@ import shlex
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from jobs.admin.form_page import asked_prefill, chosen_type, retyped, show_form, tell
+from jobs.admin.permissions import signed_in
 from jobs.forms import JobForm, job_form
 from jobs.models import Job
 from jobs.services.reasons import waiting_reasons
@@ -23,13 +25,11 @@ def add_job(request: HttpRequest) -> HttpResponse:
     """Show the form, or submit what was posted."""
     if not request.user.has_perm("jobs.add_job"):
         raise PermissionDenied
-    if request.method == "POST" and (prefill := retyped(request)) is None:
+    prefill = retyped(request) if request.method == "POST" else asked_prefill(request)
+    if prefill is None:
         form = job_form(chosen_type(request.POST))(request.POST)
         job = submitted(request, form)
-        if job is not None:
-            return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job.pk]))
-        return _page(request, form)
-    prefill = prefill if request.method == "POST" else asked_prefill(request)
+        return _page(request, form) if job is None else redirect("admin:jobs_job_change", job.pk)
     tell(request, prefill)
     return _page(request, job_form(prefill.config_class)(initial=prefill.initial))
 
@@ -39,7 +39,7 @@ def submitted(request: HttpRequest, form: JobForm) -> Job | None:
     if not form.is_valid():
         return None
     try:
-        job = submit_job(form.submission(request.user))
+        job = submit_job(form.submission(signed_in(request)))
     except ValidationError as error:
         for name, texts in error.message_dict.items():
             form.add_field_error(name, " ".join(texts))
@@ -73,7 +73,7 @@ def previewed(request: HttpRequest, form: JobForm) -> str:
     if not form.is_valid():
         return ""
     try:
-        config = config_for(form.submission(request.user))
+        config = config_for(form.submission(signed_in(request)))
     except ValidationError as error:
         for name, texts in error.message_dict.items():
             form.add_field_error(name, " ".join(texts))
@@ -98,8 +98,8 @@ def as_typed(form: JobForm) -> QueryDict:
 
 
 def _page(request: HttpRequest, form: JobForm) -> HttpResponse:
-    shown = form if form.is_bound else type(form)(as_typed(form))
-    command = previewed(request, type(form)(_confirmed(shown.data)))
+    typed = request.POST if form.is_bound else as_typed(form)
+    command = previewed(request, type(form)(_confirmed(typed)))
     return show_form(
         request,
         form,

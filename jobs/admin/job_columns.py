@@ -59,21 +59,21 @@ def progress(job: Job) -> SafeString:
 
 
 @display(description=_("last"))
-def last_value(job: Job) -> str:
+def last_value(job: Job) -> SafeString | str:
     for name in ("reward", "loss"):
         if name in job.last_values:
-            return f"{name} {job.last_values[name]:.4g}"
+            return format_html('<span class="ns-nowrap">{} {}</span>', name, f"{job.last_values[name]:.4g}")
     return ""
 
 
 @display(description=_("waited"))
-def waited(job: Job) -> str:
-    return waiting_time(job)
+def waited(job: Job) -> SafeString:
+    return format_html('<span class="ns-nowrap">{}</span>', waiting_time(job))
 
 
 @display(description=_("ran"))
-def ran(job: Job) -> str:
-    return running_time(job)
+def ran(job: Job) -> SafeString:
+    return format_html('<span class="ns-nowrap">{}</span>', running_time(job))
 
 
 @display(description=_("created"), ordering="created_at")

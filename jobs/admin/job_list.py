@@ -12,11 +12,13 @@ class JobChangeList(ChangeList):
     """Knows why each waiting job of the page waits, in a number of queries that does not grow with the rows."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: list[str | None] | None = None) -> QuerySet[Job]:
-        return super().get_queryset(request, exclude_parameters).prefetch_related("attempts__device")
+        jobs: QuerySet[Job] = super().get_queryset(request, exclude_parameters)
+        return jobs.prefetch_related("attempts__device")
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        self.result_list = list(self.result_list)
-        reasons = waiting_reasons(self.result_list)
-        for job in self.result_list:
-            job.reason = reasons.get(job.pk, job.cause)
+        jobs: list[Job] = list(self.result_list)
+        reasons = waiting_reasons(jobs)
+        for job in jobs:
+            vars(job)["reason"] = reasons.get(job.pk, job.cause)
+        self.result_list: list[Job] = jobs

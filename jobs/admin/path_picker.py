@@ -1,6 +1,7 @@
 """Choosing a path: the folders below the allowed roots, and the upload of a data file."""
 
 import os
+from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from trainers.paths import TRAINERS, PathRefused, allowed_roots, confine_path, s
 
 UPLOAD_LIMIT = 512 * 1024 * 1024
 ENTRIES_SHOWN = 2000
+DATA_SUFFIX = ".jsonl"
 
 
 @require_GET
@@ -40,7 +42,7 @@ def upload(request: HttpRequest) -> JsonResponse:
     """Keep a data file under the person's own folder, never over another, and answer with its path."""
     _require_submitter(request)
     file = request.FILES.get("file")
-    if file is None or not (file.name or "").endswith(".jsonl"):
+    if file is None or not file.name or not file.name.endswith(DATA_SUFFIX):
         return JsonResponse({"error": _("Choose a .jsonl file.")}, status=400)
     if (file.size or 0) > UPLOAD_LIMIT:
         limit = UPLOAD_LIMIT // 1024**2
@@ -60,13 +62,18 @@ def parameter_path(path: Path) -> str:
 
 
 def _entries(here: Path) -> list[dict[str, object]]:
-    """List a folder: no hidden names, nothing whose real place lies outside the roots."""
+    """List folders and data files: no hidden names, nothing whose real place lies outside the roots."""
     try:
         found = sorted(here.iterdir(), key=lambda path: (not path.is_dir(), path.name))
     except OSError:
         return []
-    inside = (path for path in found if not path.name.startswith(".") and _is_allowed(path.resolve()))
-    return [_entry(path, name=path.name) for path, _n in zip(inside, range(ENTRIES_SHOWN), strict=False)]
+    return [_entry(path, name=path.name) for path in islice(filter(_is_shown, found), ENTRIES_SHOWN)]
+
+
+def _is_shown(path: Path) -> bool:
+    if path.name.startswith((".", "__")) or not _is_allowed(path.resolve()):
+        return False
+    return path.is_dir() or path.suffix == DATA_SUFFIX
 
 
 def _entry(path: Path, *, name: str) -> dict[str, object]:

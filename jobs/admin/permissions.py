@@ -5,14 +5,14 @@ from functools import wraps
 from typing import Protocol
 
 from django.contrib import admin
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from jobs.models import Job, TrainingConfig
 
-type_of_user = User | AnonymousUser | AbstractBaseUser
+Person = User | AnonymousUser
 RELATED = ("owner", "batch", "worker__device", "device", "depends_on", "cancel_requested_by")
 
 
@@ -20,17 +20,23 @@ class JobView(Protocol):
     def __call__(self, request: HttpRequest, job: Job) -> HttpResponseBase: ...
 
 
-def may_see(user: type_of_user) -> bool:
+def signed_in(request: HttpRequest) -> User:
+    """Return who asks; the admin lets nobody in who has not signed in."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def may_see(user: Person) -> bool:
     """Tell whether a person sees the team's jobs."""
     return bool(user.has_perm("jobs.view_job"))
 
 
-def may_steer(user: type_of_user, job: Job) -> bool:
+def may_steer(user: Person, job: Job) -> bool:
     """Tell whether a person may cancel, resume, hold or release a job."""
     return may_see(user) and (job.owner_id == user.pk or bool(user.has_perm("jobs.change_job")))
 
 
-def may_edit_config(user: type_of_user, saved: TrainingConfig) -> bool:
+def may_edit_config(user: Person, saved: TrainingConfig) -> bool:
     """Tell whether a person may change a saved configuration: their own, a superuser any, nobody one that ships."""
     return not saved.builtin and (bool(user.is_superuser) or saved.owner_id == user.pk)
 

@@ -20,7 +20,7 @@ from unfold.decorators import display
 from jobs.admin.config_page import add_config, change_config
 from jobs.admin.job_add import as_typed, submitted
 from jobs.admin.job_filters import TrainingTypeFilter
-from jobs.admin.permissions import may_edit_config
+from jobs.admin.permissions import may_edit_config, signed_in
 from jobs.forms import job_form
 from jobs.forms.prefill import from_config, usable_configs
 from jobs.models import TrainingConfig
@@ -36,7 +36,7 @@ class TrainingConfigAdmin(ModelAdmin):
     list_fullwidth = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TrainingConfig]:
-        everything = super().get_queryset(request)
+        everything: QuerySet[TrainingConfig] = super().get_queryset(request)
         return everything if request.user.is_superuser else everything.filter(Q(owner=request.user) | Q(owner=None))
 
     def has_change_permission(self, request: HttpRequest, obj: TrainingConfig | None = None) -> bool:
@@ -81,7 +81,7 @@ def queue_config(request: HttpRequest, object_id: int) -> HttpResponse:
     """Queue a job with a saved configuration, or open the form where something has to be looked at first."""
     if not request.user.has_perm("jobs.add_job"):
         raise PermissionDenied
-    saved = get_object_or_404(usable_configs(request.user), pk=object_id)
+    saved = get_object_or_404(usable_configs(signed_in(request)), pk=object_id)
     prefill = from_config(saved)
     typed = as_typed(job_form(prefill.config_class)(initial=prefill.initial))
     typed["submission_key"] = request.POST.get("submission_key", "")

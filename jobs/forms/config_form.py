@@ -63,15 +63,22 @@ class ConfigForm(forms.Form):
         return {name: parameter_text(params[name]) for name in cls.parameter_names() if name in params}
 
     def groups(self) -> Iterator[FieldGroup]:
-        """Return the parameters group by group, in the order in which their class declares them."""
+        """Return the parameters group by group, an algorithm's own before those that every type has."""
+        inherited = {name for base in self.config_class.__bases__ for name in getattr(base, "model_fields", ())}
         for group in Group:
             mine = [n for n in self.parameter_names() if about(self.config_class.model_fields[n]).group is group]
+            if group is Group.ALGORITHM:
+                mine.sort(key=inherited.__contains__)
             folded = {name for name in mine if about(self.config_class.model_fields[name]).expert}
             yield FieldGroup(
                 title=str(GROUP_TITLES[group]),
                 basic=[self[name] for name in mine if name not in folded],
                 expert=[self[name] for name in mine if name in folded],
             )
+
+    def wrong_fields(self) -> list[forms.BoundField]:
+        """Return the fields with errors; a missing path that only has to be confirmed is none."""
+        return [field for field in self if field.errors and field.html_name != "queue_anyway"]
 
     def typed_params(self) -> dict[str, Any]:
         """Return what was typed, as parameters; empty means unset, so that the default applies."""
@@ -90,7 +97,7 @@ class ConfigForm(forms.Form):
             self.add_field_error(name, message)
         self.warnings |= path_warnings(config)
         for name in set(self.warnings) & set(self.fields):
-            self[name].warning = self.warnings[name]
+            vars(self[name])["warning"] = self.warnings[name]  # shown beside the field
         if self.warnings and not self.cleaned_data.get("queue_anyway"):
             self.add_error("queue_anyway", _("Some paths are missing on this host; confirm that a worker has them."))
         self.config = config

@@ -16,7 +16,7 @@ class DeviceSelect(UnfoldAdminSelectWidget):
     disabled: frozenset[str] = frozenset()
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        option = super().create_option(name, value, *args, **kwargs)
+        option: dict[str, Any] = super().create_option(name, value, *args, **kwargs)
         if str(value) in self.disabled:
             option["attrs"]["disabled"] = True
         return option

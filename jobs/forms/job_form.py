@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
@@ -76,14 +76,17 @@ class JobForm(ConfigForm):
         self.fields["submission_key"].initial = uuid.uuid4()
         self._offer_jobs()
         choices, self.unserved = device_choices()
-        self.fields["device"].choices = choices
-        self.fields["device"].widget.disabled = frozenset(self.unserved)
+        device = self.fields["device"]
+        assert isinstance(device, forms.ChoiceField)
+        assert isinstance(device.widget, DeviceSelect)
+        device.choices = choices
+        device.widget.disabled = frozenset(self.unserved)
 
     def job_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in JOB_FIELDS]
 
     def clean_device(self) -> str:
-        value = self.cleaned_data["device"]
+        value: str = self.cleaned_data["device"]
         if value in self.unserved:
             raise ValidationError(self.unserved[value])
         return value
@@ -106,7 +109,7 @@ class JobForm(ConfigForm):
     def add_field_error(self, name: str, message: str) -> None:
         super().add_field_error({"init_path": "start_folder"}.get(name, name), message)
 
-    def submission(self, owner: AbstractBaseUser) -> Submission:
+    def submission(self, owner: User) -> Submission:
         """Return what was asked; the form must be valid."""
         asked = self.cleaned_data
         request, device = requested_device(asked["device"])
@@ -128,6 +131,7 @@ class JobForm(ConfigForm):
     def _offer_jobs(self) -> None:
         usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED])
         field = self.fields["depends_on"]
+        assert isinstance(field, forms.ModelChoiceField)
         field.queryset = usable
         chosen = self["depends_on"].value()
         offered = list(usable[:RECENT])

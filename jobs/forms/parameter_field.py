@@ -33,14 +33,17 @@ def parameter_text(value: Any) -> str:
 
 def _widget(field: FieldInfo, path: PathKind | None) -> forms.Widget:
     options = ("1", "0") if field.annotation is bool else choices_of(field)
-    if options:
-        return UnfoldAdminSelectWidget(choices=[(option, option) for option in options])
     attrs: dict[str, Any] = {"placeholder": parameter_text(field.default), "autocomplete": "off"}
-    if _is_number(field.annotation):
-        return UnfoldAdminIntegerFieldWidget(attrs={**attrs, "step": "any"})
     if path is not None:
         attrs |= {"data-path-kind": path.value, "spellcheck": "false"}
-    return UnfoldAdminTextInputWidget(attrs=attrs)
+    widget: forms.Widget
+    if options:
+        widget = UnfoldAdminSelectWidget(choices=[(option, option) for option in options])
+    elif _is_number(field.annotation):
+        widget = UnfoldAdminIntegerFieldWidget(attrs={**attrs, "step": "any"})
+    else:
+        widget = UnfoldAdminTextInputWidget(attrs=attrs)
+    return widget
 
 
 def _is_number(annotation: Any) -> bool:

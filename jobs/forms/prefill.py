@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
@@ -29,7 +29,7 @@ class Prefill:
     note: str = ""
 
 
-def usable_configs(user: AbstractBaseUser) -> QuerySet[TrainingConfig]:
+def usable_configs(user: User) -> QuerySet[TrainingConfig]:
     """Return the saved configurations that a person may fill a form with: their own and the team's."""
     return TrainingConfig.objects.filter(Q(owner=user) | Q(owner=None))
 

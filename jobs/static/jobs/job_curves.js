@@ -34,7 +34,7 @@ window.nsCurves = (() => {
         normalized: true,
         maintainAspectRatio: false,
         interaction: { mode: "nearest", axis: "x", intersect: false },
-        scales: { x: { type: "linear", ticks: { precision: 0, maxTicksLimit: 8 } }, y: { ticks: { maxTicksLimit: 6 } } },
+        scales: { x: { type: "linear", ticks: { precision: 0, maxTicksLimit: 8 } }, y: { ticks: { maxTicksLimit: 6, callback: (value) => String(Number(value.toPrecision(3))) } } },
         plugins: { title: { display: true, text: place.dataset[kind], align: "start" }, legend: { display: true, labels: { boxWidth: 10, boxHeight: 2 } } },
       },
     });

@@ -96,7 +96,9 @@
   });
   picker.querySelector("[data-close]").addEventListener("click", () => picker.close());
   byId("ns-picker-use").addEventListener("click", () => choose(here));
-  byId("ns-picker-upload").querySelector("input").addEventListener("change", async (event) => {
+  const chooser = byId("ns-picker-upload").querySelector("input");
+  chooser.hasChangeListener = true; // the theme's own listener wants a text input beside it
+  chooser.addEventListener("change", async (event) => {
     const body = new FormData();
     body.append("file", event.target.files[0]);
     event.target.value = "";
