@@ -76,7 +76,10 @@ def _standing(job: Job, reason: str) -> str:
     if reason:
         return f"waits: {reason}"
     steps = f"{job.step}/{job.total_steps}" if job.total_steps else "starting"
-    values = [f"{label} {form.format(job.last_values[key])}" for key, label, form in SHOWN if key in job.last_values]
+    measured = job.last_values
+    # The loss of an on-policy step is zero up to rounding and tells nothing beside the reward.
+    shown = [item for item in SHOWN if item[0] in measured and not (item[0] == "loss" and "reward" in measured)]
+    values = [f"{label} {form.format(measured[key])}" for key, label, form in shown]
     return "  ".join([f"{job.get_status_display().lower():<9} {steps:>9}", *values])
 
 

@@ -20,11 +20,14 @@ def make_job(owner: User, **fields: object) -> Job:
 
 
 def test_a_running_job_shows_its_step_and_newest_values(ada):
-    values = {"loss": 0.12345, "reward": 0.5, "eval/greedy_accuracy": 0.578, "kl": 1.0}
+    values = {"loss": 0.12345, "eval/greedy_accuracy": 0.578, "learning_rate": 1.0}
     job = make_job(ada, status="running", step=40, total_steps=250, last_values=values)
-    assert progress_lines([job]) == [
-        f"job {job.pk} GRPO   running      40/250  loss 0.1235  reward 0.500  greedy accuracy 57.8%"
-    ]
+    assert progress_lines([job]) == [f"job {job.pk} GRPO   running      40/250  loss 0.1235  greedy accuracy 57.8%"]
+
+
+def test_a_job_that_learns_from_rewards_shows_the_reward_and_not_the_loss(ada):
+    job = make_job(ada, status="running", step=40, total_steps=250, last_values={"loss": 1e-9, "reward": 0.5})
+    assert progress_lines([job]) == [f"job {job.pk} GRPO   running      40/250  reward 0.500"]
 
 
 def test_a_waiting_job_shows_why_it_waits(ada):
