@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -137,7 +138,7 @@ def finish_attempt(
     """
     _end(attempt, outcome, cause, exit_code, status=outcome, finished_at=timezone.now(), result=result or {})
     record(attempt.job, Event.Kind.ENDED, detail=f"{attempt.get_outcome_display()}: {cause}".removesuffix(": "))
-    transaction.on_commit(wake_workers)
+    transaction.on_commit(partial(wake_workers, besides=attempt.worker_id or 0))
 
 
 @transaction.atomic
@@ -160,7 +161,7 @@ def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: in
     }
     _end(attempt, outcome, cause, exit_code, **back)
     record(job, Event.Kind.REQUEUED, detail=cause)
-    transaction.on_commit(wake_workers)
+    transaction.on_commit(partial(wake_workers, besides=attempt.worker_id or 0))
     return None
 
 

@@ -29,9 +29,9 @@ def idle_workers() -> QuerySet[Worker]:
     return alive_workers().filter(~Exists(running))
 
 
-def wake_workers() -> None:
-    """Publish ``run_next`` to every idle worker; a broker that is away is a warning."""
-    publish(*idle_workers().values_list("queue", flat=True))
+def wake_workers(*, besides: int = 0) -> None:
+    """Publish ``run_next`` to every idle worker, ``besides`` one that is looking for work anyway."""
+    publish(*idle_workers().exclude(pk=besides).values_list("queue", flat=True))
 
 
 def publish(*queues: str) -> None:

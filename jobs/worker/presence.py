@@ -5,6 +5,7 @@ import os
 import threading
 from typing import Any
 
+import billiard.pool
 from celery.signals import celeryd_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -25,6 +26,7 @@ os.register_at_fork(before=_database.acquire, after_in_parent=_database.release,
 
 def connect_signals() -> None:
     """Let Celery's signals keep the row."""
+    billiard.pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 10  # tenths of a second at exit; results say nothing here
     celeryd_init.connect(_begin)
     worker_ready.connect(_announce)
     worker_shutting_down.connect(_drain)
