@@ -159,7 +159,13 @@ UNFOLD = {
             {
                 "title": _("Training"),
                 "items": [
-                    {"title": _("Jobs"), "icon": "list_alt", "link": reverse_lazy("admin:jobs_job_changelist")},
+                    {
+                        "title": _("Jobs"),
+                        "icon": "list_alt",
+                        "link": reverse_lazy("admin:jobs_job_changelist"),
+                        # The theme would mark this one for "Add job" as well.
+                        "active": lambda request: "/jobs/job/" in request.path and not request.path.endswith("/add/"),
+                    },
                     {"title": _("Add job"), "icon": "add_circle", "link": reverse_lazy("admin:jobs_job_add")},
                     {
                         "title": _("Training configs"),

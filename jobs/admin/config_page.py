@@ -13,7 +13,7 @@ from jobs.admin.form_page import asked_prefill, chosen_type, retyped, show_form,
 from jobs.admin.permissions import signed_in
 from jobs.forms import TrainingConfigForm, training_config_form
 from jobs.forms.prefill import Prefill, from_config
-from jobs.models import TrainingConfig
+from jobs.models import Job, TrainingConfig
 
 
 def add_config(request: HttpRequest) -> HttpResponse:
@@ -40,6 +40,8 @@ def _edited(
             return _kept(request, form, action)
         return _page(request, form, saved, title, may_edit)
     tell(request, prefill)
+    if prefill.initial.get("start_from", Job.StartFrom.RULE) != Job.StartFrom.RULE:
+        messages.warning(request, _("A config does not say what to start from; choose that when a job is submitted."))
     form = training_config_form(prefill.config_class)(
         initial=prefill.initial, instance=saved, may_share=request.user.is_superuser
     )

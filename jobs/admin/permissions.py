@@ -7,7 +7,7 @@ from typing import Protocol
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from jobs.models import Job, TrainingConfig
@@ -41,12 +41,19 @@ def may_edit_config(user: Person, saved: TrainingConfig) -> bool:
     return not saved.builtin and (bool(user.is_superuser) or saved.owner_id == user.pk)
 
 
+def number(object_id: int | str) -> int:
+    """Return the number in an address; 404 for what is none."""
+    if not str(object_id).isdecimal():
+        raise Http404(f"{object_id} is no number")
+    return int(object_id)
+
+
 def on_job(view: JobView, *, steers: bool = False) -> Callable[..., HttpResponseBase]:
     """Return an admin view of one job that only those who may can open."""
 
     @wraps(view)
-    def checked(request: HttpRequest, object_id: int) -> HttpResponseBase:
-        job = get_object_or_404(Job.objects.select_related(*RELATED), pk=object_id)
+    def checked(request: HttpRequest, object_id: int | str) -> HttpResponseBase:
+        job = get_object_or_404(Job.objects.select_related(*RELATED), pk=number(object_id))
         if not (may_steer(request.user, job) if steers else may_see(request.user)):
             raise PermissionDenied
         return view(request, job)

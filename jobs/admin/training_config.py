@@ -20,7 +20,7 @@ from unfold.decorators import display
 from jobs.admin.config_page import add_config, change_config
 from jobs.admin.job_add import as_typed, submitted
 from jobs.admin.job_filters import TrainingTypeFilter
-from jobs.admin.permissions import may_edit_config, signed_in
+from jobs.admin.permissions import may_edit_config, number, signed_in
 from jobs.forms import job_form
 from jobs.forms.prefill import from_config, usable_configs
 from jobs.models import TrainingConfig
@@ -66,7 +66,7 @@ class TrainingConfigAdmin(ModelAdmin):
         return add_config(request)
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        saved = get_object_or_404(self.get_queryset(request), pk=object_id)
+        saved = get_object_or_404(self.get_queryset(request), pk=number(object_id))
         if not self.has_view_or_change_permission(request, saved):
             raise PermissionDenied
         return change_config(request, saved, may_edit=self.has_change_permission(request, saved))

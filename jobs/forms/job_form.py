@@ -129,7 +129,7 @@ class JobForm(ConfigForm):
         )
 
     def _offer_jobs(self) -> None:
-        usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED])
+        usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED]).defer("params", "result")
         field = self.fields["depends_on"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = usable

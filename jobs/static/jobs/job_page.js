@@ -26,7 +26,8 @@
     restarts = state.restarts;
     if (state.fresh) after = -1;
     if (state.points.length) after = state.points[state.points.length - 1].step;
-    if (state.header !== shownHeader && !header.contains(document.activeElement)) {
+    const inUse = header.contains(document.activeElement) || header.querySelector(":active");
+    if (state.header !== shownHeader && !inUse) {
       shownHeader = state.header;
       header.innerHTML = state.header;
     }

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from jobs.models import Batch, Job
+from jobs.models import Attempt, Batch, Device, Job
 from jobs.services.submit import Submission, submit_job
 from tests.jobs.admin.conftest import SFT
 
@@ -29,12 +29,19 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(boss, mei, browse):
         return len(seen)
 
     batch = Batch.objects.create(name="night", owner=mei)
+    device = Device.objects.create(key="cpu:a", kind="cpu", host="a", name="CPU")
     first = submit(mei, 1)[0]
-    submit(mei, 2, depends_on=first, batch=batch)
+
+    def add_rows(n):
+        for job in submit(mei, n, depends_on=first, batch=batch, device_request="named", device=device):
+            Attempt.objects.create(job=job, number=1, token=Job.new_token(), device=device, started_at=timezone.now())
+
+    add_rows(2)
     client.get(LIST)
     three_rows = queries()
-    submit(mei, 27, depends_on=first, batch=batch)
+    add_rows(27)
     assert queries() == three_rows
+    assert len(shown(client.get(LIST))) == 30
 
 
 def test_a_row_shows_status_reason_progress_and_last_value(boss, job, browse):

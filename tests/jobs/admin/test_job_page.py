@@ -97,7 +97,10 @@ def test_a_viewer_sees_the_page_without_buttons_that_change_it(viewer, job, brow
 
 
 def test_a_job_that_is_not_there_is_not_found(boss, browse):
-    assert browse(boss).get("/admin/jobs/job/999/change/").status_code == 404
+    client = browse(boss)
+    assert client.get("/admin/jobs/job/999/change/").status_code == 404
+    assert client.get("/admin/jobs/job/nine/change/").status_code == 404
+    assert client.get("/admin/jobs/trainingconfig/nine/change/").status_code == 404
 
 
 def test_who_may_not_see_jobs_sees_no_page(stranger, job, browse):

@@ -120,6 +120,13 @@ def test_queue_is_a_post_of_someone_who_may_add_jobs(viewer, mei, browse):
     assert browse(mei).get(f"{LIST}{saved.pk}/queue/").status_code == 405
 
 
+def test_a_config_says_that_it_does_not_keep_where_a_job_started(mei, job, browse):
+    Job.objects.filter(pk=job.pk).update(start_from="folder", params=job.params | {"init_path": "../dataset"})
+    response = browse(mei).get(ADD, {"clone": job.pk})
+    texts = [str(message) for message in get_messages(response.wsgi_request)]
+    assert texts == ["A config does not say what to start from; choose that when a job is submitted."]
+
+
 def test_a_job_is_saved_as_a_config(mei, job, browse):
     form = browse(mei).get(ADD, {"clone": job.pk}).context["form"]
     assert form["from_weight"].value() == "none"
