@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import environ
 import psutil
 import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connections
+from django.db.utils import load_backend
 
 from jobs.models import Job, Worker
 from jobs.stack.broker import broker_answers, server_command
@@ -27,7 +29,7 @@ class LiveStack:
     """Processes that a test may kill and start again."""
 
     def __init__(self, home, environment):
-        self.home, self.environment = home, environment
+        self.home, self.environment = home, environment | other_database()
         self.queue = cpu_device().queue
         argv, pinned = worker_command(cpu_device())
         self.broker = self._child("broker", server_command(home), 5)
@@ -80,19 +82,34 @@ class LiveStack:
         return found
 
 
+def other_database():
+    """Return what a process needs in its environment to use the database that TEST_DATABASE_URL names."""
+    url = os.environ.get("TEST_DATABASE_URL")
+    return {"DATABASE_URL": url} if url else {}
+
+
 @pytest.fixture
 def database(django_db_blocker):
-    """The SQLite file of the state folder, migrated, as this process's database."""
+    """The state folder, emptied; its migrated database is this process's: SQLite, or what TEST_DATABASE_URL names."""
     home = Path(django_settings.NIGHTSHIFT_HOME)
     for path in home.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     usual = connections["default"]
-    connections["default"] = type(usual)({**usual.settings_dict, "NAME": str(home / "nightshift.sqlite3")}, "default")
+    connections["default"] = _connection(usual, home)
     with django_db_blocker.unblock():
+        if connections["default"].vendor == "postgresql":
+            connections["default"].cursor().execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         call_command("migrate", verbosity=0)
         yield home
         connections["default"].close()
     connections["default"] = usual
+
+
+def _connection(usual, home):
+    if url := os.environ.get("TEST_DATABASE_URL"):
+        values = usual.settings_dict | {"OPTIONS": {}} | environ.Env.db_url_config(url)
+        return load_backend(values["ENGINE"]).DatabaseWrapper(values, "default")
+    return type(usual)({**usual.settings_dict, "NAME": str(home / "nightshift.sqlite3")}, "default")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Many processes claim from one SQLite file at the same moment."""
+"""Many processes claim from one database at the same moment."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from jobs.models import Attempt
+from tests.e2e.conftest import other_database
 from tests.jobs.rows import queued, worker
 from trainers.paths import REPOSITORY
 
@@ -36,7 +37,7 @@ def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database)
             stderr=subprocess.PIPE,
             text=True,
             cwd=REPOSITORY,
-            env=os.environ | {"DJANGO_SETTINGS_MODULE": "webadmin.settings"},
+            env=os.environ | {"DJANGO_SETTINGS_MODULE": "webadmin.settings"} | other_database(),
         )
         for number in range(PROCESSES)
     ]
