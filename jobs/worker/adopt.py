@@ -11,10 +11,14 @@ from trainers.paths import resolve_path
 
 
 def settle(attempt: Attempt) -> None:
-    """Record the end of an attempt that this process took over."""
+    """Record the end of an attempt that this process took over.
+
+    Raises:
+        DatabaseError: the database is away; the attempt can be taken over again once its new lease has expired.
+    """
     folder = resolve_path(attempt.job.run_dir)
     if folder.exists():
-        ship_rest(Shipper(attempt, folder, only_new=False))
+        ship_rest(Shipper(attempt, folder, only_new=False), write=lambda ship: ship())
     if is_done(attempt, folder):
         ending = Ending(outcome=Attempt.Outcome.COMPLETED, exit_code=DONE)
         record_end(attempt, ending, folder=folder, rows=upload(attempt.job, folder))

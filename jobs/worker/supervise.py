@@ -109,11 +109,11 @@ def watch(process: TrainerProcess, link: Link, is_draining: Callable[[], bool]) 
     return asked
 
 
-def ship_rest(shipper: Shipper) -> None:
-    """Ship until the run folder holds nothing new."""
+def ship_rest(shipper: Shipper, *, write: Callable[[Callable[[], bool]], object] = persist) -> None:
+    """Ship until the run folder holds nothing new; ``write`` says what to do while the database is away."""
     while shipper.has_news():
         try:
-            persist(shipper.ship)
+            write(shipper.ship)
         except (DataError, IntegrityError):
             logger.exception("rows that the database refuses are left out")
             shipper.give_up_load()
