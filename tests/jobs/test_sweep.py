@@ -54,6 +54,7 @@ def test_a_lease_that_still_runs_is_left_alone():
     assert reap_expired() == 0
 
 
+@pytest.mark.django_db(transaction=True)  # writing back begins with closing an old connection
 def test_a_finished_result_is_adopted_with_its_rows(settings, tmp_path, monkeypatch):
     _, folder = expired(settings, tmp_path, monkeypatch)
     (folder / "log.txt").write_text("step 3\n")
