@@ -42,6 +42,7 @@ GRPO: dict[str, Any] = MODEL | {
     "batch_size": 16,
     "num_generations": 8,
     "learning_rate": 1e-4,
+    "lr_schedule": "cosine",  # held constant, the last evaluations go up and down by some five points
     "beta": 0,
     "reasoning": False,
     "reward_model_path": "none",
