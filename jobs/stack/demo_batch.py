@@ -19,10 +19,11 @@ MODEL: dict[str, Any] = {
     "num_key_value_heads": 2,
     "tokenizer_path": "../dataset/tokenizer",
     "eval_data_path": "../dataset/eval-mini.jsonl",
+    "eval_size": 1000,
     "lr_schedule": "constant",
     "num_workers": 0,
 }
-# SFT learns late and suddenly, at a step that moves with the seed: it stops at an accuracy, not after so many steps.
+# How fast SFT learns moves with the seed: it stops at an accuracy, not after so many steps.
 SFT: dict[str, Any] = MODEL | {
     "save_weight": "demo_sft",
     "from_weight": "none",
@@ -30,6 +31,7 @@ SFT: dict[str, Any] = MODEL | {
     "batch_size": 64,
     "learning_rate": 1e-3,
     "epochs": 20,
+    "max_steps": 1200,
     "max_seq_len": 64,
     "max_gen_len": 8,
     "log_interval": 10,
