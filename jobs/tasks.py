@@ -9,7 +9,7 @@ from jobs.services.claim import claim_next
 from jobs.services.wake import RUN_NEXT
 from jobs.worker.drain import is_draining
 from jobs.worker.presence import connect_signals
-from jobs.worker.process import device_lock, is_free
+from jobs.worker.process import is_free, lock_of
 from jobs.worker.supervise import run_attempt
 
 connect_signals()
@@ -20,7 +20,7 @@ def run_next(self: Any) -> None:
     """Run jobs until nothing is left that this worker serves, or it is told to stop."""
     name = self.request.hostname
     worker = Worker.objects.select_related("device").get(name=name)
-    while not is_draining(name) and is_free(device_lock(worker.device.key)):
+    while not is_draining(name) and is_free(lock_of(worker.device.key)):
         if (attempt := claim_next(worker)) is None:
             return
         run_attempt(attempt, is_draining=lambda: is_draining(name))

@@ -160,9 +160,19 @@ def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: in
         "requeues": F("requeues") + int(lost),
     }
     _end(attempt, outcome, cause, exit_code, **back)
-    record(job, Event.Kind.REQUEUED, detail=cause)
+    if not _cancel_if_asked(job):
+        record(job, Event.Kind.REQUEUED, detail=cause)
     transaction.on_commit(partial(wake_workers, besides=attempt.worker_id or 0))
     return None
+
+
+def _cancel_if_asked(job: Job) -> bool:
+    """Cancel a job that came back to the queue after a person asked to cancel it; nobody else would."""
+    asked = Job.objects.filter(pk=job.pk, status=Job.Status.QUEUED, cancel_requested_at__isnull=False)
+    cancelled = asked.update(status=Job.Status.CANCELLED, finished_at=timezone.now(), cause="cancelled")
+    if cancelled:
+        record(job, Event.Kind.ENDED, detail="cancelled")
+    return bool(cancelled)
 
 
 def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **changes: Any) -> None:

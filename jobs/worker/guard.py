@@ -1,9 +1,9 @@
 """Lead a trainer's process group: no trainer without its device's lock, and none without a living supervisor.
 
-``python guard.py <lock file> <silence> <grace> <program> [argument ...]``. Standard input is the lifeline: the
-supervisor writes to it while it lives, and when it ends or falls silent for ``silence`` seconds the group gets SIGTERM,
-and ``grace`` seconds later SIGKILL. Exits with the program's status, or 128 + the signal that ended it; a guard that is
-itself killed takes the program along. Imports nothing that starts slowly.
+``python guard.py <lock file[:lock file]> <silence> <grace> <program> [argument ...]``. Standard input is the lifeline:
+the supervisor writes to it while it lives, and when it ends or falls silent for ``silence`` seconds the group gets
+SIGTERM, and ``grace`` seconds later SIGKILL. Exits with the program's status, or 128 + the signal that ended it; a guard
+that is itself killed takes the program along. Imports nothing that starts slowly.
 """
 
 import contextlib
@@ -44,16 +44,16 @@ class Lifeline:
         return not self.ended and time.monotonic() - self.heard_at < self.silence
 
 
-def main(lock_path: str, silence: float, grace: float, argv: list[str]) -> int:
+def main(lock_paths: str, silence: float, grace: float, argv: list[str]) -> int:
     """Wait for the device, run the program, and return what it ended with."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)  # meant for the program, which is in the same group
     lifeline = Lifeline(silence)
-    lock = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-    while not take(lock):
+    locks = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in lock_paths.split(os.pathsep)]
+    while not all(take(lock) for lock in locks):
         if not lifeline.holds(TURN):
             return NO_LOCK
-    program = start(argv, lock)
+    program = start(argv, locks)
     watch(program, lifeline, grace)
     kill_escaped(os.environ.get(COOKIE, ""))
     if not lifeline.holds(0):
@@ -62,7 +62,7 @@ def main(lock_path: str, silence: float, grace: float, argv: list[str]) -> int:
 
 
 def take(lock: int) -> bool:
-    """Take the device's lock; tell whether it was free."""
+    """Take a lock, or keep it; tell whether that was possible."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -70,10 +70,10 @@ def take(lock: int) -> bool:
     return True
 
 
-def start(argv: list[str], lock: int) -> "subprocess.Popen[bytes]":
-    """Start the program in this group; it holds the lock as long as it lives."""
+def start(argv: list[str], locks: list[int]) -> "subprocess.Popen[bytes]":
+    """Start the program in this group; it holds the locks as long as it lives."""
     tied = [sys.executable, "-IS", str(TETHER), str(os.getpid()), *argv]
-    program = subprocess.Popen(tied, stdin=subprocess.DEVNULL, pass_fds=(lock,))
+    program = subprocess.Popen(tied, stdin=subprocess.DEVNULL, pass_fds=locks)
     with contextlib.suppress(OSError):
         Path(f"/proc/{program.pid}/oom_score_adj").write_text(FIRST_TO_GO)
     return program

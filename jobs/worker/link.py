@@ -45,7 +45,7 @@ class Link(threading.Thread):
         """Tell whether the guard may hear that all is well: with other hosts around, once per confirmed heartbeat."""
         confirmed = self._confirmed.is_set()
         self._confirmed.clear()
-        return self._alone or confirmed
+        return self.is_alive() and (self._alone or confirmed)
 
     def _turn(self) -> None:
         try:
@@ -57,8 +57,8 @@ class Link(threading.Thread):
         except (DataError, IntegrityError):
             logger.exception("attempt %s: rows that the database refuses are left out", self._attempt)
             self._shipper.give_up_load()
-        except (DatabaseError, InterfaceError, OSError) as error:
-            logger.warning("attempt %s: cannot write now, will try again: %s", self._attempt, error)
+        except Exception as error:  # whatever it is, a thread that ends would end the training
+            logger.warning("attempt %s: cannot write now, will try again: %r", self._attempt, error)
 
     def _write_when_due(self) -> None:
         silent = time.monotonic() - self._written_at

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobs.models import Attempt
 from jobs.worker.guard import NO_LOCK, SIGNALLED
+from jobs.worker.tail import storable
 
 DONE, STOPPED, OUT_OF_MEMORY = 0, 3, 4  # the trainers' exit codes
 LOG_END = 16_384  # bytes
@@ -56,7 +57,7 @@ def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_kille
 def read_result(folder: Path) -> dict[str, Any] | None:
     """Return result.json, or ``None`` when the attempt did not get that far."""
     try:
-        result = json.loads((folder / "result.json").read_bytes())
+        result = storable(json.loads((folder / "result.json").read_bytes(), parse_constant=lambda _: None))
     except (OSError, ValueError):
         return None
     return result if isinstance(result, dict) else None

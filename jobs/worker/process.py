@@ -20,12 +20,14 @@ from trainers.paths import REPOSITORY
 class TrainerProcess:
     """Start the guard and its program in a session of their own; pump their output into a log."""
 
-    def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], lock: Path, log: Path) -> None:
+    def __init__(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], locks: Sequence[Path], log: Path
+    ) -> None:
         lifeline, self._lifeline = os.pipe()
         source, sink = os.pipe()
         os.set_blocking(self._lifeline, False)
-        lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        watched = [sys.executable, "-IS", guard.__file__, str(lock), *map(str, self_fencing()), *argv]
+        needed = os.pathsep.join(map(str, locks))
+        watched = [sys.executable, "-IS", guard.__file__, needed, *map(str, self_fencing()), *argv]
         self._cookie = environment.get(guard.COOKIE, "")
         self._guard = subprocess.Popen(
             watched,
@@ -88,14 +90,15 @@ def self_fencing() -> tuple[float, float]:
     return 0.7 * lease - settings.NIGHTSHIFT_HEARTBEAT, min(2.0, 0.2 * lease)
 
 
-def device_lock(key: str) -> Path:
-    """Return the file whose lock says that a process uses the device."""
-    return Path(settings.NIGHTSHIFT_HOME) / "locks" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', key)}.lock"
+def lock_of(name: str) -> Path:
+    """Return the file whose lock says that a process uses the device, or the run folder, of that name."""
+    folder = Path(settings.NIGHTSHIFT_HOME) / "locks"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
 
 
 def is_free(lock: Path) -> bool:
-    """Tell whether nothing uses the device, not even what a dead worker left."""
-    lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Tell whether no process holds the lock, not even what a dead worker left."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         return guard.take(descriptor)

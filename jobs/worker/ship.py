@@ -77,7 +77,7 @@ class Shipper:
     def _gather(self) -> Load:
         offset = self._log.position + self._log_shift
         log = self._log.read(LONGEST_CHUNK)
-        self._metric_backlog += self._metrics.read()[0]
+        self._metric_backlog += filter(_is_metric, self._metrics.read()[0])
         self._sample_backlog += self._numbered(*self._samples.read())
         load = Load(offset, log, self._metric_backlog[:ROWS], self._sample_backlog[:ROWS], self._new_checkpoint())
         del self._metric_backlog[:ROWS], self._sample_backlog[:ROWS]
@@ -142,10 +142,17 @@ class Shipper:
         job = self.attempt.job
         merged = {row.step: row for row in Metric.objects.filter(job=job, step__in=steps)}
         for row in rows:
-            time = datetime.fromtimestamp(row.get("time", 0), UTC)
+            time = datetime.fromtimestamp(row["time"], UTC)
             metric = merged.setdefault(row["step"], Metric(job=job, step=row["step"], values={}))
             metric.time, metric.values = time, metric.values | row["values"]
         return list(merged.values())
+
+
+def _is_metric(row: dict[str, Any]) -> bool:
+    """Tell whether a row has what a metric needs: a time, a number of steps, and numbers by name."""
+    values = row.get("values")
+    numbers = [row.get("time"), row.get("total_steps", 0), *(values.values() if isinstance(values, dict) else [None])]
+    return all(isinstance(number, int | float) for number in numbers)
 
 
 def _log_tail(job: Job, path: Path) -> tuple[LogTail, int]:

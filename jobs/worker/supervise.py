@@ -17,7 +17,7 @@ from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
 from jobs.worker.outcome import Asked, Ending, classify, read_result
-from jobs.worker.process import TrainerProcess, device_lock
+from jobs.worker.process import TrainerProcess, lock_of
 from jobs.worker.ship import Shipper
 from trainers.paths import resolve_path
 
@@ -89,7 +89,7 @@ def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:
     return TrainerProcess(
         [sys.executable, *arguments],
         environment=trainer_environment(device, home=home, token=str(attempt.token)),
-        lock=device_lock(device.key),
+        locks=[lock_of(device.key), lock_of(attempt.job.run_dir)],
         log=folder / "log.txt",
     )
 

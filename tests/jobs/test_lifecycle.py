@@ -11,6 +11,7 @@ from jobs.services.lifecycle import (
     hold_job,
     release_job,
     request_cancel,
+    requeue_attempt,
     resume_job,
     resumed,
 )
@@ -95,3 +96,12 @@ def test_resuming_refuses_another_model_and_a_running_job():
 def test_a_command_without_the_flag_gets_it():
     assert resumed(["python", "--from_resume", "0", "--seed", "1"]) == ["python", "--from_resume", "1", "--seed", "1"]
     assert resumed(["python"]) == ["python", "--from_resume", "1"]
+
+
+def test_a_job_that_comes_back_after_a_cancel_was_asked_is_cancelled():
+    job = queued()
+    attempt = claim_next(worker())
+    request_cancel(job, by=person())
+    requeue_attempt(attempt, Attempt.Outcome.DRAINED, cause="the worker was stopped")
+    job.refresh_from_db()
+    assert (job.status, job.attempts.get().outcome) == (Job.Status.CANCELLED, Attempt.Outcome.DRAINED)

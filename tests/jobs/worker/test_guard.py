@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -23,13 +22,13 @@ DEAF = [
 class Guarded:
     """A guard, its program and the write end of its lifeline."""
 
-    def __init__(self, lock: Path, program: list[str], *, silence: float = 30.0, grace: float = 0.3):
+    def __init__(self, locks: str, program: list[str], *, silence: float = 30.0, grace: float = 0.3):
         lifeline, self.lifeline = os.pipe()
         self.guard = subprocess.Popen(
-            [sys.executable, "-IS", guard.__file__, str(lock), str(silence), str(grace), *program],
+            [sys.executable, "-IS", guard.__file__, locks, str(silence), str(grace), *program],
             stdin=lifeline,
             stdout=subprocess.PIPE,
-            env=os.environ | {guard.COOKIE: lock.name},
+            env=os.environ | {guard.COOKIE: locks},
             start_new_session=True,
             pass_fds=(),
         )
@@ -44,8 +43,9 @@ class Guarded:
 def guarded(tmp_path):
     started: list[Guarded] = []
 
-    def start(program, **times):
-        started.append(Guarded(tmp_path / "device.lock", program, **times))
+    def start(program, locks="device.lock", **times):
+        paths = os.pathsep.join(str(tmp_path / name) for name in locks.split())
+        started.append(Guarded(paths, program, **times))
         return started[-1]
 
     yield start
@@ -110,6 +110,16 @@ def test_a_second_guard_waits_for_the_device(guarded):
     first = guarded(SLEEP)
     first.wait_until_up()
     second = guarded([sys.executable, "-c", "print('up')"])
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.guard.wait(0.6)
+    os.killpg(first.guard.pid, signal.SIGKILL)
+    assert second.guard.wait(5) == 0
+
+
+def test_the_same_run_folder_waits_even_on_another_device(guarded):
+    first = guarded(SLEEP, "gpu0.lock run12.lock")
+    first.wait_until_up()
+    second = guarded([sys.executable, "-c", "print('up')"], "gpu1.lock run12.lock")
     with pytest.raises(subprocess.TimeoutExpired):
         second.guard.wait(0.6)
     os.killpg(first.guard.pid, signal.SIGKILL)

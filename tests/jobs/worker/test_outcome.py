@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobs.worker.outcome import Asked, Ending, classify, last_line
+from jobs.worker.outcome import Asked, Ending, classify, last_line, read_result
 
 
 def ending(tmp_path, status, *, result=None, log="", checkpoint=None, **more):
@@ -83,3 +83,8 @@ def test_the_last_line_that_says_something(tmp_path):
     log.write_bytes(b"$ python\n\x1b[31mKeyError: 'x'\x1b[0m\n  \n\xff\n"[:-2])
     assert last_line(log) == "KeyError: 'x'"
     assert last_line(tmp_path / "absent") == ""
+
+
+def test_a_result_with_numbers_that_no_database_keeps_is_read_without_them(tmp_path):
+    (tmp_path / "result.json").write_text('{"last": {"loss": NaN}, "error": "a\\u0000b"}')
+    assert read_result(tmp_path) == {"last": {"loss": None}, "error": "a\ufffdb"}

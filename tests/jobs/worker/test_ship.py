@@ -96,3 +96,11 @@ def test_the_checkpoints_step_is_noted(tmp_path):
     assert not shipper.has_news()
     job.refresh_from_db()
     assert job.checkpoint_step == 40
+
+
+def test_lines_that_are_no_metrics_are_left_out(tmp_path):
+    queued()
+    shipper = Shipper(claim_next(worker()), tmp_path)
+    add(tmp_path / "metrics.jsonl", {"step": 1}, metric(2, loss="low"), metric(3, loss=0.5))
+    shipper.ship()
+    assert list(Metric.objects.values_list("step", flat=True)) == [3]
