@@ -2,8 +2,8 @@
 
 ``python guard.py <lock file[:lock file]> <silence> <grace> <program> [argument ...]``. Standard input is the lifeline:
 the supervisor writes to it while it lives, and when it ends or falls silent for ``silence`` seconds the group gets
-SIGTERM, and ``grace`` seconds later SIGKILL. Exits with the program's status, or 128 + the signal that ended it; a guard
-that is itself killed takes the program along. Imports nothing that starts slowly.
+SIGTERM, and ``grace`` seconds later SIGKILL. Exits with the program's status, or 128 + the signal that ended it; a
+guard that is itself killed takes the program along. Imports nothing that starts slowly.
 """
 
 import contextlib
