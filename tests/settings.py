@@ -20,3 +20,4 @@ from webadmin.settings import *  # noqa: E402, F403  # the environment comes fir
 STORAGES["staticfiles"] = {  # noqa: F405  # no test collects them
     "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
 }
+os.makedirs(STATIC_ROOT)  # noqa: F405
