@@ -23,9 +23,18 @@ def state_folder() -> Path:
 
 
 def resolve_path(value: str) -> Path:
-    """Return where ``value`` lies, symbolic links resolved; whether it exists does not matter."""
+    """Return where ``value`` lies, symbolic links resolved; whether it exists does not matter.
+
+    Raises:
+        PathRefused: no file can have this name, or its links lead in a circle.
+    """
     base = state_folder() if value == "runs" or value.startswith("runs/") else TRAINERS
-    return (base / value).resolve()
+    try:
+        path = (base / value).resolve()
+        path.exists()  # finds the name that is too long, which resolve() lets pass
+    except (OSError, RuntimeError, ValueError) as error:
+        raise PathRefused(f"{value[:80]} cannot be a path here: {error}"[:300]) from None
+    return path
 
 
 def allowed_roots(*, writable: bool = False) -> list[Path]:
@@ -49,7 +58,7 @@ def confine_path(value: str, *, writable: bool = False) -> Path:
     """Return where ``value`` lies, once it is known to lie inside an allowed root.
 
     Raises:
-        PathRefused: it lies outside, also by way of a symbolic link.
+        PathRefused: it lies outside, also by way of a symbolic link, or is no path.
     """
     path = resolve_path(value)
     roots = allowed_roots(writable=writable)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
-from jobs.admin.permissions import signed_in
+from jobs.admin.permissions import may_see, number, signed_in
 from jobs.forms import ConfigForm
 from jobs.forms.prefill import DEFAULT_TYPE, Prefill, from_config, from_job, kept_typing, usable_configs
 from jobs.models import Job
@@ -20,10 +20,12 @@ from trainers.configs import TRAINING_TYPES, TrainConfig
 def asked_prefill(request: HttpRequest) -> Prefill:
     """Return what ``?config=``, ``?clone=`` or ``?_type=`` asks the form to open with."""
     query = request.GET
-    if query.get("config", "").isdigit():
-        return from_config(get_object_or_404(usable_configs(signed_in(request)), pk=query["config"]))
-    if query.get("clone", "").isdigit():
-        return from_job(get_object_or_404(Job, pk=query["clone"]))
+    if query.get("config"):
+        return from_config(get_object_or_404(usable_configs(signed_in(request)), pk=number(query["config"])))
+    if query.get("clone"):
+        if not may_see(request.user):
+            raise PermissionDenied
+        return from_job(get_object_or_404(Job, pk=number(query["clone"])))
     return Prefill(config_class=named_type(query.get("_type", DEFAULT_TYPE)))
 
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 
 from jobs.admin.curves import curve_points
 from jobs.admin.job_header import header_context
+from jobs.admin.permissions import number
 from jobs.models import Artifact, Job, Sample
 
 PROMPTS_SHOWN = 50
@@ -23,7 +24,7 @@ def live(request: HttpRequest, job: Job) -> JsonResponse:
     restarts = job.attempts.count()
     same_run = request.GET.get("restarts") == str(restarts)
     after = request.GET.get("after", "-1")
-    points = curve_points(job, after=int(after) if same_run and after.isdigit() else -1)
+    points = curve_points(job, after=number(after) if same_run and after != "-1" else -1)
     return JsonResponse(
         {
             "header": render_to_string("jobs/job_header.html", header_context(request, job), request=request),
@@ -78,8 +79,7 @@ def newest_sample(job: Job) -> str:
 @require_GET
 def artifact(request: HttpRequest, job: Job) -> FileResponse:
     """Answer with a file of the run; only files that a row names can be had."""
-    number = request.GET.get("id", "")
-    row = get_object_or_404(Artifact, job=job, pk=number if number.isdigit() else 0)
+    row = get_object_or_404(Artifact, job=job, pk=number(request.GET.get("id", "")))
     storage = storages["artifacts"]
     if isinstance(storage, FileSystemStorage) and not _is_inside(storage, row.storage_name):
         raise Http404("the file lies outside the run folders")

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from jobs.admin.permissions import number
 from jobs.models import Job, LogChunk
 
 LIMIT = 64 * 1024
-ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-OPEN_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200})?$")
+ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[@-Z\\-_])")
+OPEN_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]{0,100}[ -/]{0,9}|\][^\x07\x1b]{0,200})?$")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @require_GET
 def log(request: HttpRequest, job: Job) -> HttpResponse:
     """Answer with the text from ``offset`` on, at most 64 KiB of the log, and where the next part begins."""
-    asked = request.GET.get("offset", "0")
-    start = int(asked) if asked.isdigit() else 0
-    content, start = read_log(job, start)
+    content, start = read_log(job, number(request.GET.get("offset", "0")))
     content = content if job.is_finished and len(content) < LIMIT else whole_characters(content)
     response = HttpResponse(readable(content), content_type="text/plain; charset=utf-8")
     response["X-Content-Type-Options"] = "nosniff"

@@ -12,11 +12,13 @@ from django.utils.text import get_valid_filename
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from jobs.admin.permissions import may_submit
 from trainers.paths import TRAINERS, PathRefused, allowed_roots, confine_path, state_folder
 
 UPLOAD_LIMIT = 512 * 1024 * 1024
 ENTRIES_SHOWN = 2000
 DATA_SUFFIX = ".jsonl"
+LONGEST_STEM = 60  # characters; a name has 255 bytes
 
 
 @require_GET
@@ -50,8 +52,14 @@ def upload(request: HttpRequest) -> JsonResponse:
             {"error": _("At most %(limit)d MiB; copy larger files to the host.") % {"limit": limit}}, status=400
         )
     storage = FileSystemStorage(location=settings.MEDIA_ROOT)
-    name = storage.save(f"{request.user.pk}/{get_valid_filename(file.name)}", file)
+    name = storage.save(f"{request.user.pk}/{kept_name(file.name)}", file)
     return JsonResponse({"path": parameter_path(Path(storage.path(name)))})
+
+
+def kept_name(name: str) -> str:
+    """Return a data file's name as it is kept: visible, and short enough for every file system."""
+    stem = get_valid_filename(name.removesuffix(DATA_SUFFIX) or "data").lstrip(".") or "data"
+    return stem[:LONGEST_STEM] + DATA_SUFFIX
 
 
 def parameter_path(path: Path) -> str:
@@ -71,7 +79,11 @@ def _entries(here: Path) -> list[dict[str, object]]:
 
 
 def _is_shown(path: Path) -> bool:
-    if path.name.startswith((".", "__")) or not _is_allowed(path.resolve()):
+    if path.name.startswith((".", "__")):
+        return False
+    try:
+        confine_path(str(path))
+    except PathRefused:
         return False
     return path.is_dir() or path.suffix == DATA_SUFFIX
 
@@ -85,5 +97,5 @@ def _is_allowed(path: Path) -> bool:
 
 
 def _require_submitter(request: HttpRequest) -> None:
-    if not request.user.has_perm("jobs.add_job"):
+    if not may_submit(request.user):
         raise PermissionDenied

@@ -85,3 +85,18 @@ def test_who_may_not_see_jobs_reads_no_log(stranger, job, browse):
     client = browse(stranger)
     assert client.get(f"/admin/jobs/job/{job.pk}/log/").status_code == 403
     assert client.get(f"/admin/jobs/job/{job.pk}/log.txt").status_code == 403
+
+
+def test_an_offset_that_is_no_number_is_not_found(job, mei, browse):
+    client = browse(mei)
+    for offset in ("²", "-1", "x", "9" * 5000):
+        assert client.get(f"/admin/jobs/job/{job.pk}/log/", {"offset": offset}).status_code == 404
+
+
+def test_a_character_set_sequence_is_stripped_whole():
+    assert readable(b"a\x1b(Bb") == "ab"
+
+
+def test_an_escape_sequence_that_never_ends_does_not_stop_the_log():
+    endless = b"\x1b[" + b"1" * 1000
+    assert whole_characters(endless) == endless

@@ -78,3 +78,24 @@ def test_who_may_not_add_jobs_sees_no_folder_and_uploads_nothing(viewer, browse)
     client = browse(viewer)
     assert client.get(FOLDER).status_code == 403
     assert client.post(UPLOAD, {"file": SimpleUploadedFile("x.jsonl", b"1")}).status_code == 403
+
+
+def test_what_can_be_no_path_is_refused_in_words(mei, browse, tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "inside").mkdir()
+    monkeypatch.setenv("NIGHTSHIFT_ALLOWED_ROOTS", str(tmp_path))
+    client = browse(mei)
+    for no_path in ("a\0b", "a" * 5000):
+        response = client.get(FOLDER, {"under": no_path})
+        assert response.status_code == 400
+        assert "cannot be a path here" in response.json()["error"]
+    assert "inside" in names(client.get(FOLDER, {"under": str(tmp_path)}))
+
+
+def test_an_uploads_name_is_visible_and_fits_every_file_system(mei, browse):
+    client = browse(mei)
+    for name, kept in ((".jsonl", "data"), ("....jsonl", "data"), ("训" * 80 + ".jsonl", "训" * 60)):
+        for _ in range(2):
+            path = client.post(UPLOAD, {"file": SimpleUploadedFile(name, b"1\n")}).json()["path"]
+            assert Path(path).name.startswith(kept)
+            assert path.endswith(".jsonl")
