@@ -33,9 +33,7 @@ def _edited(
 ) -> HttpResponse:
     prefill = retyped(request) if request.method == "POST" else _opened(request, saved)
     if prefill is None:
-        form = training_config_form(chosen_type(request.POST))(
-            request.POST, instance=saved, may_share=request.user.is_superuser
-        )
+        form = training_config_form(chosen_type(request.POST))(request.POST, instance=saved, person=signed_in(request))
         if form.is_valid():
             return _kept(request, form, action)
         return _page(request, form, saved, title, may_edit)
@@ -43,7 +41,7 @@ def _edited(
     if prefill.initial.get("start_from", Job.StartFrom.RULE) != Job.StartFrom.RULE:
         messages.warning(request, _("A config does not say what to start from; choose that when a job is submitted."))
     form = training_config_form(prefill.config_class)(
-        initial=prefill.initial, instance=saved, may_share=request.user.is_superuser
+        initial=prefill.initial, instance=saved, person=signed_in(request)
     )
     return _page(request, form, saved, title, may_edit)
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from jobs.admin.permissions import may_see
+from jobs.admin.permissions import may_see, may_submit
 from jobs.models import Job, Worker
 from jobs.services.reasons import waiting_reasons
 from jobs.services.schedule import in_order
@@ -32,4 +32,5 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "finished": jobs.filter(status__in=Job.FINISHED).order_by("-finished_at", "-id")[:SHOWN],
         "workers": Worker.objects.filter(pk__in=alive).select_related("device"),
         "may_see": True,
+        "may_submit": may_submit(request.user),
     }

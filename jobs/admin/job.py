@@ -16,7 +16,7 @@ from jobs.admin.job_list import JobChangeList
 from jobs.admin.job_log import log, log_download
 from jobs.admin.job_page import show_job
 from jobs.admin.path_picker import folder, upload
-from jobs.admin.permissions import on_job
+from jobs.admin.permissions import may_see, may_submit, on_job
 from jobs.models import Job
 
 
@@ -54,8 +54,14 @@ class JobAdmin(ModelAdmin):
     class Media:
         js = ("jobs/job_list.js",)
 
+    def has_view_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
+        return may_see(request.user)
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobChangeList]:
         return JobChangeList
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may_submit(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
         return False

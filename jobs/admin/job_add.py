@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from jobs.admin.form_page import asked_prefill, chosen_type, retyped, show_form, tell
-from jobs.admin.permissions import signed_in
+from jobs.admin.permissions import may_submit, signed_in
 from jobs.forms import JobForm, job_form
 from jobs.models import Job
 from jobs.services.reasons import waiting_reasons
@@ -23,7 +23,7 @@ PREVIEW_RUN_DIR = "runs/N"
 
 def add_job(request: HttpRequest) -> HttpResponse:
     """Show the form, or submit what was posted."""
-    if not request.user.has_perm("jobs.add_job"):
+    if not may_submit(request.user):
         raise PermissionDenied
     prefill = retyped(request) if request.method == "POST" else asked_prefill(request)
     if prefill is None:
@@ -60,7 +60,7 @@ def standing(job: Job) -> str:
 @require_POST
 def preview_command(request: HttpRequest) -> JsonResponse:
     """Answer with the command that the typed form stands for, or with what is wrong in it."""
-    if not request.user.has_perm("jobs.add_job"):
+    if not may_submit(request.user):
         raise PermissionDenied
     form = job_form(chosen_type(request.POST))(_confirmed(request.POST))
     command = previewed(request, form)

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from jobs.admin.durations import running_time, short_duration, waiting_time
 from jobs.admin.job_columns import STATUS_COLOURS
-from jobs.admin.permissions import may_steer
+from jobs.admin.permissions import may_steer, may_submit
 from jobs.models import Job
 from jobs.services.reasons import waiting_reasons
 
@@ -25,7 +25,7 @@ def header_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "ran": running_time(job),
         "usable_checkpoint": job.checkpoint_step is not None,
         "may_steer": may_steer(request.user, job),
-        "may_add": request.user.has_perm("jobs.add_job"),
+        "may_add": may_submit(request.user),
         "may_save_config": request.user.has_perm("jobs.add_trainingconfig"),
     }
 

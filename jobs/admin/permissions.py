@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404
 from jobs.models import Job, TrainingConfig
 
 Person = User | AnonymousUser
+LONGEST_NUMBER = 18  # digits; below 2**63
 RELATED = ("owner", "batch", "worker__device", "device", "depends_on", "cancel_requested_by")
 
 
@@ -28,7 +29,12 @@ def signed_in(request: HttpRequest) -> User:
 
 def may_see(user: Person) -> bool:
     """Tell whether a person sees the team's jobs."""
-    return bool(user.has_perm("jobs.view_job"))
+    return bool(user.has_perm("jobs.view_job") or user.has_perm("jobs.change_job"))
+
+
+def may_submit(user: Person) -> bool:
+    """Tell whether a person may queue jobs; who does sees what becomes of them."""
+    return may_see(user) and bool(user.has_perm("jobs.add_job"))
 
 
 def may_steer(user: Person, job: Job) -> bool:
@@ -42,10 +48,11 @@ def may_edit_config(user: Person, saved: TrainingConfig) -> bool:
 
 
 def number(object_id: int | str) -> int:
-    """Return the number in an address; 404 for what is none."""
-    if not str(object_id).isdecimal():
-        raise Http404(f"{object_id} is no number")
-    return int(object_id)
+    """Return the number in an address; 404 for what is none, or is larger than any row's or file's."""
+    text = str(object_id)
+    if not text.isdecimal() or len(text) > LONGEST_NUMBER:
+        raise Http404("this is no number")
+    return int(text)
 
 
 def on_job(view: JobView, *, steers: bool = False) -> Callable[..., HttpResponseBase]:

@@ -20,7 +20,7 @@ from unfold.decorators import display
 from jobs.admin.config_page import add_config, change_config
 from jobs.admin.job_add import as_typed, submitted
 from jobs.admin.job_filters import TrainingTypeFilter
-from jobs.admin.permissions import may_edit_config, number, signed_in
+from jobs.admin.permissions import may_edit_config, may_submit, number, signed_in
 from jobs.forms import job_form
 from jobs.forms.prefill import from_config, usable_configs
 from jobs.models import TrainingConfig
@@ -79,7 +79,7 @@ class TrainingConfigAdmin(ModelAdmin):
 @require_POST
 def queue_config(request: HttpRequest, object_id: int) -> HttpResponse:
     """Queue a job with a saved configuration, or open the form where something has to be looked at first."""
-    if not request.user.has_perm("jobs.add_job"):
+    if not may_submit(request.user):
         raise PermissionDenied
     saved = get_object_or_404(usable_configs(signed_in(request)), pk=object_id)
     prefill = from_config(saved)

@@ -99,7 +99,7 @@ class ConfigForm(forms.Form):
         for name in set(self.warnings) & set(self.fields):
             vars(self[name])["warning"] = self.warnings[name]  # shown beside the field
         if self.warnings and not self.cleaned_data.get("queue_anyway"):
-            self.add_error("queue_anyway", _("Some paths are missing on this host; confirm that a worker has them."))
+            self.add_error("queue_anyway", _("Nothing was submitted yet: confirm that a worker has these paths."))
         self.config = config
         return self.cleaned_data
 

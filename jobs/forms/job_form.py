@@ -1,6 +1,8 @@
 """The form in which a job is submitted: the parameters of its type, and where and when it runs."""
 
 import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -10,13 +12,15 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
-from jobs.forms.config_form import ConfigForm
+from jobs.forms.config_form import CONTROLS, ConfigForm
 from jobs.forms.device_choice import DeviceSelect, device_choices, requested_device
 from jobs.models import Job
 from jobs.services.submit import Submission
 from trainers.configs import PathKind, TrainConfig
 
 RECENT = 200
+# A time that has passed means now; beyond these, a change of time zone may leave the calendar.
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 JOB_FIELDS = ("name", "start_from", "depends_on", "start_folder", "dependency_rule", "device", "not_before", "hold")
 
 
@@ -54,6 +58,7 @@ class JobForm(ConfigForm):
         widget=UnfoldAdminSelectWidget(),
     )
     dependency_rule = forms.ChoiceField(
+        required=False,  # the form sends it only beside a job to wait for
         choices=Job.DependencyRule.choices,
         initial=Job.DependencyRule.SUCCESS,
         label=_("When"),
@@ -91,6 +96,12 @@ class JobForm(ConfigForm):
             raise ValidationError(self.unserved[value])
         return value
 
+    def clean_not_before(self) -> datetime | None:
+        when: datetime | None = self.cleaned_data["not_before"]
+        if when is not None and not EARLIEST <= when <= LATEST:
+            raise ValidationError(_("Choose a time between 2000 and 2100."))
+        return when
+
     def typed_params(self) -> dict[str, Any]:
         folder = (self.cleaned_data.get("start_folder") or "").strip()
         return super().typed_params() | ({"init_path": folder} if folder else {})
@@ -120,23 +131,30 @@ class JobForm(ConfigForm):
             name=asked["name"],
             start_from=asked["start_from"],
             depends_on=asked["depends_on"],
-            dependency_rule=asked["dependency_rule"],
+            dependency_rule=asked["dependency_rule"] or Job.DependencyRule.SUCCESS,
             device_request=request,
             device=device,
             not_before=asked["not_before"],
-            submission_key=str(asked["submission_key"]) if asked["submission_key"] else None,
+            submission_key=self._key(owner),
             hold=asked["hold"],
         )
+
+    def _key(self, owner: User) -> str | None:
+        """Return a key that the same person's same form gives again, and a form that was changed does not."""
+        if not self.cleaned_data["submission_key"]:
+            return None
+        typed = sorted((name, value) for name, value in self.data.items() if name not in CONTROLS)
+        return str(uuid.uuid5(self.cleaned_data["submission_key"], f"{owner.pk} {typed}"))
 
     def _offer_jobs(self) -> None:
         usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED]).defer("params", "result")
         field = self.fields["depends_on"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = usable
-        chosen = self["depends_on"].value()
         offered = list(usable[:RECENT])
-        if str(chosen or "").isdigit() and int(chosen) not in {job.pk for job in offered}:
-            offered += usable.filter(pk=chosen)
+        with suppress(ValidationError):  # what is no job is said by the field
+            chosen = field.to_python(self["depends_on"].value())
+            offered += [chosen] if chosen and chosen not in offered else []
         field.choices = [("", "---------"), *((job.pk, f"{job} ({job.get_status_display()})") for job in offered)]
 
 

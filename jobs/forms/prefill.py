@@ -1,7 +1,7 @@
 """What a form is filled with when it opens: a saved configuration, another job, or what was typed for another type."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -51,7 +51,11 @@ def from_job(job: Job) -> Prefill:
     params = {name: value for name, value in job.params.items() if name != "from_resume"}
     if job.start_from != Job.StartFrom.FOLDER:
         params.pop("init_path", None)
-    return _from_params(job.training_type, params, asked=asked)
+    prefill = _from_params(job.training_type, params, asked=asked)
+    if (parent := job.depends_on) is None or parent.status in (Job.Status.COMPLETED, *Job.UNFINISHED):
+        return prefill
+    gone = _("Job %(id)d ended without success, so the new job does not wait for it.") % {"id": parent.pk}
+    return replace(prefill, warnings=[*prefill.warnings, gone])
 
 
 def kept_typing(data: Mapping[str, str], shown: type[TrainConfig], chosen: type[TrainConfig]) -> Prefill:

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
@@ -24,10 +25,10 @@ class TrainingConfigForm(ConfigForm):
         widget=UnfoldBooleanWidget(),
     )
 
-    def __init__(self, *args: Any, instance: TrainingConfig, may_share: bool, **kwargs: Any) -> None:
-        self.instance = instance
+    def __init__(self, *args: Any, instance: TrainingConfig, person: User, **kwargs: Any) -> None:
+        self.instance, self.person = instance, person
         super().__init__(*args, **kwargs)
-        if not may_share:
+        if not person.is_superuser:
             del self.fields["team"]
 
     def job_fields(self) -> list[forms.BoundField]:
@@ -35,9 +36,8 @@ class TrainingConfigForm(ConfigForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        owner = None if cleaned.get("team") else self.instance.owner
         twins = TrainingConfig.objects.filter(
-            training_type=self.config_class.type_name, name=cleaned.get("config_name"), owner=owner
+            training_type=self.config_class.type_name, name=cleaned.get("config_name"), owner=self._owner()
         )
         if twins.exclude(pk=self.instance.pk).exists():
             self.add_error("config_name", _("There is a config of this name already."))
@@ -49,10 +49,15 @@ class TrainingConfigForm(ConfigForm):
         config.training_type = self.config_class.type_name
         config.name, config.note = self.cleaned_data["config_name"], self.cleaned_data["note"]
         config.params = {name: getattr(self.config, name) for name in self.typed_params()}
-        if self.cleaned_data.get("team"):
-            config.owner = None
+        config.owner = self._owner()
         config.save()
         return config
+
+    def _owner(self) -> User | None:
+        """Return whose it is: the team's, or of who had it, or of who takes it from the team."""
+        if "team" not in self.fields:
+            return self.instance.owner
+        return None if self.cleaned_data.get("team") else self.instance.owner or self.person
 
 
 @cache

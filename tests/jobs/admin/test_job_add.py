@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from django.contrib.messages import get_messages
 
 from jobs.models import Device, Job, TrainingConfig, Worker
-from tests.jobs.admin.conftest import SFT, posted
+from tests.jobs.admin.conftest import SFT, member, posted
 
 ADD = "/admin/jobs/job/add/"
 
@@ -255,3 +255,67 @@ def test_paths_of_the_literal_form_exist():
     from trainers.paths import resolve_path
 
     assert resolve_path(SFT["data_path"]).is_file()
+
+
+def test_a_form_that_was_changed_after_going_back_is_another_job(mei, browse):
+    client = browse(mei)
+    first, second = client.post(ADD, posted(epochs="1")), client.post(ADD, posted(epochs="2"))
+    assert first.url != second.url
+    assert sorted(job.params["epochs"] for job in Job.objects.all()) == [1, 2]
+
+
+def test_a_key_that_another_person_used_makes_a_job_of_ones_own(mei, boss, browse):
+    browse(mei).post(ADD, posted())
+    browse(boss).post(ADD, posted())
+    assert {job.owner for job in Job.objects.all()} == {mei, boss}
+
+
+def test_a_path_that_no_file_can_have_is_an_error_at_its_field(mei, browse):
+    errors = errors_of(browse(mei).post(ADD, posted(data_path="a" * 5000, queue_anyway="on")))
+    assert "cannot be a path here" in errors["data_path"][0]
+
+
+def test_a_time_outside_the_calendar_is_an_error_at_its_field(mei, browse):
+    client = browse(mei)
+    client.cookies["timezone"] = "Asia/Shanghai"
+    for time in ("0001-01-01T00:00", "9999-12-31T23:59"):
+        assert "not_before" in errors_of(client.post(ADD, posted(not_before=time)))
+
+
+def test_a_job_to_wait_for_that_is_no_job_is_an_error_at_its_field(mei, browse):
+    client = browse(mei)
+    for number in ("²", "9" * 5000, "99"):
+        assert "depends_on" in errors_of(client.post(ADD, posted(depends_on=number)))
+
+
+def test_the_condition_of_waiting_is_sent_only_with_a_job_to_wait_for(mei, browse):
+    browse(mei).post(ADD, {name: value for name, value in posted().items() if name != "dependency_rule"})
+    assert Job.objects.get().dependency_rule == "success"
+
+
+def test_a_number_in_the_address_that_is_none_is_not_found(boss, browse):
+    client = browse(boss)
+    for number in ("²", "x", "9" * 5000):
+        assert client.get(ADD, {"clone": number}).status_code == 404
+        assert client.get(ADD, {"config": number}).status_code == 404
+
+
+def test_a_clone_says_that_it_does_not_wait_for_a_job_that_failed(mei, browse, job):
+    client = browse(mei)
+    client.post(ADD, posted(depends_on=str(job.pk), dependency_rule="any_end"))
+    second = Job.objects.exclude(pk=job.pk).get()
+    Job.objects.filter(pk=job.pk).update(status="failed")
+    response = client.get(ADD, {"clone": second.pk})
+    assert told(response)[-1:] == [f"Job {job.pk} ended without success, so the new job does not wait for it."]
+
+
+def test_submitting_needs_the_right_to_see_jobs(db, browse, job):
+    client = browse(member("adder", "add_job"))
+    assert client.get(ADD, {"clone": job.pk}).status_code == 403
+    assert client.post(ADD, posted(submission_key="")).status_code == 403
+    assert Job.objects.count() == 1
+
+
+def test_a_missing_path_says_that_nothing_was_submitted_yet(mei, browse):
+    page = browse(mei).post(ADD, posted(data_path="../dataset/nowhere.jsonl")).content.decode()
+    assert "Nothing was submitted yet" in page

@@ -7,6 +7,7 @@ from jobs.admin.curves import curve_points, thinned
 from jobs.admin.job_data import by_reward
 from jobs.admin.job_header import time_left
 from jobs.models import Artifact, Attempt, Job, Metric, Sample
+from tests.jobs.admin.conftest import member
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -119,3 +120,15 @@ def test_who_may_not_see_jobs_fetches_nothing(stranger, job, browse):
     client = browse(stranger)
     for view in ("live", "samples", "artifact"):
         assert client.get(f"/admin/jobs/job/{job.pk}/{view}/").status_code == 403
+
+
+def test_a_file_number_that_is_none_is_not_found(job, mei, browse):
+    client = browse(mei)
+    for number in ("²", "x", "", "9" * 5000):
+        assert client.get(f"/admin/jobs/job/{job.pk}/artifact/", {"id": number}).status_code == 404
+
+
+def test_who_may_change_jobs_sees_their_pages(job, browse):
+    client = browse(member("changer", "change_job"))
+    assert client.get("/admin/jobs/job/").status_code == 200
+    assert client.get(f"/admin/jobs/job/{job.pk}/change/").status_code == 200

@@ -131,3 +131,12 @@ def test_a_job_is_saved_as_a_config(mei, job, browse):
     form = browse(mei).get(ADD, {"clone": job.pk}).context["form"]
     assert form["from_weight"].value() == "none"
     assert form.config_class.type_name == "sft"
+
+
+def test_a_superuser_takes_a_config_back_from_the_team(boss, browse):
+    client = browse(boss)
+    client.post(ADD, posted(team="on"))
+    saved = TrainingConfig.objects.get(name="mine")
+    client.post(f"{LIST}{saved.pk}/change/", posted())
+    saved.refresh_from_db()
+    assert saved.owner == boss
