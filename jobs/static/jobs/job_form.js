@@ -18,10 +18,16 @@
       field.querySelectorAll("input, select").forEach((input) => { input.disabled = !shown; });
     };
     toggle(folder, form.elements.start_from.value === "folder");
-    rule.hidden = !form.elements.depends_on.value;
+    toggle(rule, form.elements.depends_on.value !== "");
   }
   form.addEventListener("change", showWhatApplies);
   showWhatApplies();
+
+  async function answer(address, options) {
+    const response = await fetch(address, options).catch(() => null);
+    if (!response || response.redirected || response.status === 403) return { error: form.dataset.signedOut };
+    return response.json().catch(() => ({ error: response.statusText }));
+  }
 
   // Preview
   const preview = byId("ns-preview");
@@ -29,11 +35,11 @@
   let newest = 0;
   async function showCommand() {
     const mine = ++newest;
-    const response = await fetch(form.dataset.previewUrl, { method: "POST", body: new FormData(form) }).catch(() => null);
-    if (!response || !response.ok || mine !== newest) return;
-    const { command, errors } = await response.json();
+    const { command, errors, error } = await answer(form.dataset.previewUrl, { method: "POST", body: new FormData(form) });
+    if (mine !== newest) return;
     preview.classList.toggle("ns-bad", !command);
-    preview.textContent = command || Object.entries(errors).map(([name, texts]) => `${name}: ${texts.join(" ")}`).join("\n");
+    if (command) window.nsCommand(preview, command);
+    else preview.textContent = error || Object.entries(errors).map(([name, texts]) => `${name}: ${texts.join(" ")}`).join("\n");
   }
   if (preview) {
     form.addEventListener("input", () => {
@@ -68,12 +74,11 @@
     return item;
   }
 
-  async function open(under) {
+  async function open(under, why = "") {
     const kind = target.dataset.pathKind;
-    const response = await fetch(`${form.dataset.folderUrl}?under=${encodeURIComponent(under)}`);
-    const found = await response.json();
-    byId("ns-picker-error").textContent = found.error || "";
-    if (found.error) return under ? open("") : undefined;
+    const found = await answer(`${form.dataset.folderUrl}?under=${encodeURIComponent(under)}`);
+    byId("ns-picker-error").textContent = found.error || why;
+    if (found.error) return under ? open("", found.error) : undefined;
     here = found.here;
     byId("ns-picker-here").textContent = here;
     byId("ns-picker-use").hidden = kind === "file" || !here;
@@ -102,9 +107,8 @@
     const body = new FormData();
     body.append("file", event.target.files[0]);
     event.target.value = "";
-    const response = await fetch(form.dataset.uploadUrl, { method: "POST", body, headers: { "X-CSRFToken": token() } });
-    const answer = await response.json().catch(() => ({ error: response.statusText }));
-    if (answer.path) choose(answer.path);
-    else byId("ns-picker-error").textContent = answer.error;
+    const kept = await answer(form.dataset.uploadUrl, { method: "POST", body, headers: { "X-CSRFToken": token() } });
+    if (kept.path) choose(kept.path);
+    else byId("ns-picker-error").textContent = kept.error;
   });
 })();

@@ -1,28 +1,35 @@
 // The log of a job: only new bytes travel; the text is text, never markup.
 window.nsLog = (() => {
-  const job = document.getElementById("ns-job");
-  const box = document.getElementById("ns-log");
-  const search = document.getElementById("ns-log-search");
-  const found = document.getElementById("ns-log-found");
-  const follow = document.getElementById("ns-log-follow");
+  const byId = (id) => document.getElementById(id);
+  const job = byId("ns-job");
+  const box = byId("ns-log");
+  const search = byId("ns-log-search");
+  const found = byId("ns-log-found");
+  const follow = byId("ns-log-follow");
   let offset = Number(job.dataset.logStart);
   let text = "";
 
   async function part() {
     const response = await fetch(`${job.dataset.logUrl}?offset=${offset}`).catch(() => null);
-    if (!response || !response.ok) return false;
+    if (!response || !response.ok || response.redirected) return false;
+    const added = await response.text().catch(() => null);
+    if (added === null) return false;
     const next = Number(response.headers.get("X-Next-Offset"));
     const more = next > offset;
     offset = next;
-    const added = await response.text();
     text += added;
     show(added);
     return more && next < Number(response.headers.get("X-Log-Size"));
   }
 
-  async function update() {
-    while (await part());
-    if (!text) box.textContent = box.dataset.empty;
+  // One after the other: two that ask at once would both add the same part.
+  let reading = Promise.resolve();
+  function update() {
+    reading = reading.then(async () => {
+      while (await part());
+      if (!text) box.textContent = box.dataset.empty;
+    });
+    return reading;
   }
 
   function show(added) {
@@ -51,16 +58,18 @@ window.nsLog = (() => {
       nodes.push(line.slice(0, at), mark, `${line.slice(at + words.length)}\n`);
     }
     box.replaceChildren(...nodes);
-    found.textContent = String(lines.length);
+    found.textContent = byId("ns-log-all") ? `${lines.length} · ${found.dataset.partial}` : String(lines.length);
   }
 
   search.addEventListener("input", highlight);
-  document.getElementById("ns-log-all")?.addEventListener("click", async (event) => {
+  byId("ns-log-all")?.addEventListener("click", (event) => {
     event.target.remove();
-    offset = 0;
-    text = "";
-    box.textContent = "";
-    await update();
+    reading = reading.then(() => {
+      offset = 0;
+      text = "";
+      box.textContent = "";
+    });
+    update();
   });
   return { update };
 })();

@@ -1,9 +1,11 @@
 // Keep the page of a job up to date while the job is unfinished: header, curves, completions, log.
 (() => {
   const PAUSE = 2000;
+  const LONG_PAUSE = 20000;
   const job = document.getElementById("ns-job");
   const header = document.getElementById("ns-header");
   const samples = document.getElementById("ns-samples");
+  const stale = document.getElementById("ns-stale");
   let after = -1;
   let restarts = "";
   let shownHeader = "";
@@ -13,13 +15,21 @@
     const finished = document.hidden ? false : await live();
     if (!document.hidden) await window.nsLog.update();
     if (finished && job.dataset.finished === "0") return window.location.reload();
-    if (!finished) window.setTimeout(refresh, PAUSE);
+    if (!finished) window.setTimeout(refresh, stale.hidden ? PAUSE : LONG_PAUSE);
     return undefined;
+  }
+
+  // Say why the page stands still: the session has ended, or nobody answers.
+  function problem(response) {
+    if (!response || response.status >= 500) return stale.dataset.silent;
+    return response.redirected || !response.ok ? stale.dataset.signedOut : "";
   }
 
   async function live() {
     const response = await fetch(`${job.dataset.liveUrl}?after=${after}&restarts=${restarts}`).catch(() => null);
-    if (!response || !response.ok || response.redirected) return false;
+    stale.textContent = problem(response);
+    stale.hidden = !stale.textContent;
+    if (!stale.hidden) return false;
     const state = await response.json();
     if (state.fresh) window.nsCurves.clear();
     window.nsCurves.add(state.points);
@@ -45,7 +55,7 @@
 
   async function showSamples(at) {
     const response = await fetch(`${job.dataset.samplesUrl}?at=${encodeURIComponent(at)}`).catch(() => null);
-    if (response && response.ok) samples.innerHTML = await response.text();
+    if (response && response.ok && !response.redirected) samples.innerHTML = await response.text();
   }
 
   samples.addEventListener("change", async (event) => {
