@@ -69,8 +69,11 @@ def whole_characters(content: bytes) -> bytes:
 
 
 def readable(content: bytes) -> str:
-    """Return text without escape sequences and control characters; bytes that are no UTF-8 become U+FFFD."""
-    text = ESCAPE.sub(b"", content).decode("utf-8", errors="replace").replace("\r\n", "\n")
+    """Return text without escape sequences and control characters; bytes that are no UTF-8 become U+FFFD.
+
+    What a progress bar wrote over itself stands line by line.
+    """
+    text = ESCAPE.sub(b"", content).decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     return CONTROL.sub("", text)
 
 

@@ -100,3 +100,7 @@ def test_a_character_set_sequence_is_stripped_whole():
 def test_an_escape_sequence_that_never_ends_does_not_stop_the_log():
     endless = b"\x1b[" + b"1" * 1000
     assert whole_characters(endless) == endless
+
+
+def test_a_progress_bar_that_overwrote_itself_is_read_line_by_line():
+    assert readable(b"10%\r20%\r\nend") == "10%\n20%\nend"
