@@ -36,7 +36,7 @@ SFT: dict[str, Any] = MODEL | {
     "max_gen_len": 8,
     "log_interval": 10,
     "eval_interval": 25,
-    "stop_at": "eval/sampled_accuracy>=0.35",
+    "stop_at": "eval/sampled_accuracy>=0.25",
 }
 GRPO: dict[str, Any] = MODEL | {
     "save_weight": "demo_grpo",
@@ -50,11 +50,11 @@ GRPO: dict[str, Any] = MODEL | {
     "reward_model_path": "none",
     "reward_weights": "answer=1,length=0,repetition=0,thinking=0",
     "temperature": 1.0,
-    "max_steps": 250,
+    "max_steps": 400,
     "max_gen_len": 8,
     "log_interval": 10,
     "save_interval": 50,
-    "eval_interval": 125,
+    "eval_interval": 200,
 }
 
 
