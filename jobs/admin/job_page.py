@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.contrib import admin
@@ -17,6 +18,8 @@ from jobs.forms.config_form import GROUP_TITLES
 from jobs.forms.parameter_field import parameter_text
 from jobs.models import Job
 from trainers.configs import TRAINING_TYPES, TrainConfig, about
+
+SIDE_BY_SIDE = (("eval_before", "eval_after"), ("first", "last"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +83,16 @@ def _parameter(config_class: type[TrainConfig] | None, name: str, value: Any) ->
 
 
 def result_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what ``result.json`` says, one line per value; ``first`` and ``last`` metrics stand side by side."""
+    """Return what ``result.json`` says, one line per value; what was first and last stand side by side."""
     rows = []
     for name, value in result.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and name not in chain(*SIDE_BY_SIDE):
             rows += [(f"{name} {key}", _short(inner)) for key, inner in value.items()]
-        elif value is not None:
+        elif value is not None and not isinstance(value, dict):
             rows.append((name, _short(value)))
+    for before, after in SIDE_BY_SIDE:
+        first, last = result.get(before) or {}, result.get(after) or {}
+        rows += [(name, f"{_short(first.get(name, '–'))} → {_short(last.get(name, '–'))}") for name in first | last]
     return rows
 
 

@@ -3,6 +3,7 @@
 import uuid
 from datetime import UTC, datetime
 
+from jobs.admin.job_page import result_rows
 from jobs.models import Artifact, Attempt, Event, Job
 from jobs.services.submit import Submission, submit_job
 
@@ -57,7 +58,7 @@ def test_result_files_attempts_and_events_are_shown(boss, job, browse):
         started_at=NOON,
     )
     Event.objects.create(job=job, actor=boss, kind="requeued", detail="after the host went")
-    Job.objects.filter(pk=job.pk).update(result={"steps": 7, "last": {"loss": 0.25}})
+    Job.objects.filter(pk=job.pk).update(result={"steps": 7, "first": {"loss": 1.5}, "last": {"loss": 0.25}})
     text = page(browse(boss), job).content.decode()
     for shown in (
         "model/model.safetensors",
@@ -65,8 +66,7 @@ def test_result_files_attempts_and_events_are_shown(boss, job, browse):
         "host gone",
         "python x",
         "after the host went",
-        "last loss",
-        "0.25",
+        "1.5 → 0.25",
     ):
         assert shown in text
 
@@ -105,3 +105,14 @@ def test_a_job_that_is_not_there_is_not_found(boss, browse):
 
 def test_who_may_not_see_jobs_sees_no_page(stranger, job, browse):
     assert page(browse(stranger), job).status_code == 403
+
+
+def test_first_and_last_values_stand_side_by_side_and_none_is_left_out():
+    result = {"steps": 7, "error": None, "first": {"loss": 2.0}, "last": {"loss": 1.0, "kl": 0.5}, "eval_before": None}
+    result |= {"versions": {"torch": "2.9"}}
+    assert result_rows(result) == [
+        ("steps", "7"),
+        ("versions torch", "2.9"),
+        ("loss", "2 → 1"),
+        ("kl", "– → 0.5"),
+    ]
