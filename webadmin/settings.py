@@ -1,8 +1,10 @@
 """Settings, read from the environment and from ``.env`` (``.env.example`` names every variable)."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import environ
+from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
@@ -147,6 +149,12 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "INFO")},
 }
 
+
+def may(right: str) -> Callable[[HttpRequest], bool]:
+    """Return whether who asks has a right: a link that would be refused is not shown."""
+    return lambda request: request.user.has_perm(right)
+
+
 UNFOLD = {
     "SITE_TITLE": "Nightshift",
     "SITE_HEADER": "Nightshift",
@@ -165,19 +173,27 @@ UNFOLD = {
                 "items": [
                     {
                         "title": _("Jobs"),
+                        "permission": may("jobs.view_job"),
                         "icon": "list_alt",
                         "link": reverse_lazy("admin:jobs_job_changelist"),
                         # The theme would mark this one for "Add job" as well.
                         "active": lambda request: "/jobs/job/" in request.path and not request.path.endswith("/add/"),
                     },
-                    {"title": _("Add job"), "icon": "add_circle", "link": reverse_lazy("admin:jobs_job_add")},
+                    {
+                        "title": _("Add job"),
+                        "permission": may("jobs.add_job"),
+                        "icon": "add_circle",
+                        "link": reverse_lazy("admin:jobs_job_add"),
+                    },
                     {
                         "title": _("Training configs"),
+                        "permission": may("jobs.view_trainingconfig"),
                         "icon": "tune",
                         "link": reverse_lazy("admin:jobs_trainingconfig_changelist"),
                     },
                     {
                         "title": _("Batches"),
+                        "permission": may("jobs.view_batch"),
                         "icon": "dynamic_feed",
                         "link": reverse_lazy("admin:jobs_batch_changelist"),
                     },
@@ -186,15 +202,35 @@ UNFOLD = {
             {
                 "title": _("Machines"),
                 "items": [
-                    {"title": _("Workers"), "icon": "memory", "link": reverse_lazy("admin:jobs_worker_changelist")},
-                    {"title": _("Events"), "icon": "history", "link": reverse_lazy("admin:jobs_event_changelist")},
+                    {
+                        "title": _("Workers"),
+                        "permission": may("jobs.view_worker"),
+                        "icon": "memory",
+                        "link": reverse_lazy("admin:jobs_worker_changelist"),
+                    },
+                    {
+                        "title": _("Events"),
+                        "permission": may("jobs.view_event"),
+                        "icon": "history",
+                        "link": reverse_lazy("admin:jobs_event_changelist"),
+                    },
                 ],
             },
             {
                 "title": _("People"),
                 "items": [
-                    {"title": _("Users"), "icon": "person", "link": reverse_lazy("admin:auth_user_changelist")},
-                    {"title": _("Groups"), "icon": "group", "link": reverse_lazy("admin:auth_group_changelist")},
+                    {
+                        "title": _("Users"),
+                        "permission": may("auth.view_user"),
+                        "icon": "person",
+                        "link": reverse_lazy("admin:auth_user_changelist"),
+                    },
+                    {
+                        "title": _("Groups"),
+                        "permission": may("auth.view_group"),
+                        "icon": "group",
+                        "link": reverse_lazy("admin:auth_group_changelist"),
+                    },
                 ],
             },
         ],

@@ -74,3 +74,11 @@ def test_signing_in_without_a_destination_opens_the_first_page(boss, client):
     boss.save()
     response = client.post("/admin/login/", {"username": "boss", "password": "a long password"})
     assert response.url == "/admin/"
+
+
+def test_a_link_that_would_be_refused_is_not_shown(viewer, boss, browse):
+    page = browse(viewer).get("/admin/").content.decode()
+    assert 'href="/admin/jobs/job/"' in page
+    assert 'href="/admin/jobs/job/add/"' not in page
+    assert 'href="/admin/auth/user/"' not in page
+    assert 'href="/admin/auth/user/"' in browse(boss).get("/admin/").content.decode()
