@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, as_configuration_error
 
 State = dict[str, Any]
+KEYS = {"model", "optimizer", "step", "epoch", "random", "extra"}  # of training_state
+START_OVER = "start over with --from_resume 0, or start a new job"
 
 
 def training_state(model: nn.Module, optimizer: torch.optim.Optimizer, *, step: int, epoch: int,
@@ -25,26 +27,33 @@ def training_state(model: nn.Module, optimizer: torch.optim.Optimizer, *, step: 
 def save_checkpoint(folder: Path, state: State) -> None:
     """Write ``state`` under the run folder; a kill at any moment leaves the previous checkpoint usable."""
     target = folder / "checkpoint"
-    target.mkdir(parents=True, exist_ok=True)
-    temporary = target / "state.tmp"
-    with temporary.open("wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, target / "state.pt")
-    _sync(target)
+    _write(state, target / "state.pt")
     meta = target / "meta.tmp"
     meta.write_text(json.dumps({"step": state["step"], "epoch": state["epoch"], "time": time.time()}), encoding="utf-8")
     os.replace(meta, target / "meta.json")
 
 
 def load_checkpoint(folder: Path) -> State | None:
-    """Return the last state written under the run folder, on the CPU, or ``None``."""
+    """Return the last state written under the run folder, on the CPU, or ``None``.
+
+    Raises:
+        ConfigurationError: the file is damaged, or is no checkpoint.
+    """
     path = folder / "checkpoint" / "state.pt"
-    if not path.exists():
-        return None
-    state: State = torch.load(path, map_location="cpu", weights_only=True)
+    state = _read(path)
+    if state is not None and (missing := KEYS - state.keys()):
+        raise ConfigurationError(f"{path} is no checkpoint: it has no {', '.join(sorted(missing))}; {START_OVER}")
     return state
+
+
+def save_reference(folder: Path, reference: nn.Module) -> None:
+    """Write the weights that a run started from beside its checkpoints."""
+    _write(reference.state_dict(), folder / "checkpoint" / "reference.pt")
+
+
+def load_reference(folder: Path) -> State | None:
+    """Return the weights that ``save_reference`` wrote, on the CPU, or ``None``. Raises as ``load_checkpoint``."""
+    return _read(folder / "checkpoint" / "reference.pt")
 
 
 def restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -75,6 +84,27 @@ def set_random_state(state: State) -> None:
     torch.set_rng_state(state["torch"])
     if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
+
+
+def _write(state: State, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    _sync(path.parent)
+
+
+def _read(path: Path) -> State | None:
+    if not path.exists():
+        return None
+    with as_configuration_error(f"{path} cannot be read", f"; {START_OVER}"):
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise ConfigurationError(f"{path} holds something else than a checkpoint; {START_OVER}")
+    return state
 
 
 def _sync(folder: Path) -> None:

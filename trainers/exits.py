@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataset.errors import DataError
 from trainers.cli import BAD_CONFIGURATION
 from trainers.configs import RolloutConfig, TrainConfig
-from trainers.errors import ConfigurationError, Diverged, Stopped
+from trainers.errors import ConfigurationError, Diverged, Stopped, first_line, is_out_of_memory
 from trainers.paths import PathRefused
 
 DONE, FAILED, STOPPED, OUT_OF_MEMORY = 0, 1, 3, 4
@@ -33,13 +33,7 @@ def exit_of(error: Exception, config: TrainConfig) -> Exit:
         case _ if is_out_of_memory(error):
             line = f"out of memory: {memory_advice(config)}"
             return Exit(OUT_OF_MEMORY, line, f"{''.join(traceback.format_exception(error))}error: {line}")
-    return Exit(FAILED, f"{type(error).__name__}: {error}".splitlines()[0], "".join(traceback.format_exception(error)))
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether a GPU's or the CPU's allocator refused."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"OutOfMemoryError", "MemoryError"}) or "DefaultCPUAllocator" in str(error)
+    return Exit(FAILED, first_line(error), "".join(traceback.format_exception(error)))
 
 
 def memory_advice(config: TrainConfig) -> str:

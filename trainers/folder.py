@@ -49,9 +49,11 @@ class RunFolder:
         os.replace(temporary, self.path / name)
 
     def checkpoint_step(self) -> int | None:
-        """Return the step of the last checkpoint."""
-        meta = self.path / "checkpoint" / "meta.json"
-        return int(json.loads(meta.read_text(encoding="utf-8"))["step"]) if meta.exists() else None
+        """Return the step of the last checkpoint, ``None`` where there is none or the note beside it is damaged."""
+        try:
+            return int(json.loads((self.path / "checkpoint" / "meta.json").read_bytes())["step"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
 
     def _write(self, stream: TextIO, text: str) -> None:
         stream.write(text + "\n")

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from trainers.configs import TrainConfig
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, as_configuration_error
 from trainers.paths import confine_path
 from trainers.tokenizer import tokenizer_folder
 from trainers.weights import StateDict, config_of, qwen3_config, read_weights
@@ -77,11 +77,12 @@ def load_weights(path: Path, config: TrainConfig) -> PreTrainedModel:
         ConfigurationError: it is no such file, or it holds another size than ``config`` asks for.
     """
     state = read_weights(path)
-    found = config_of(state, num_attention_heads=config.num_attention_heads)
-    for name in ("hidden_size", "num_hidden_layers"):
-        if (held := getattr(found, name)) != (asked := getattr(config, name)):
-            raise ConfigurationError(f"{path} has {name} {held}, but --{name} {asked} was asked for")
-    model = from_config(found)
+    with as_configuration_error(f"the shapes in {path} make no model"):
+        found = config_of(state, num_attention_heads=config.num_attention_heads)
+        for name in ("hidden_size", "num_hidden_layers"):
+            if (held := getattr(found, name)) != (asked := getattr(config, name)):
+                raise ConfigurationError(f"{path} has {name} {held}, but --{name} {asked} was asked for")
+        model = from_config(found)
     if misfit := compare_states(model.state_dict(), state):
         raise ConfigurationError(f"{path} does not fit {type(model).__name__}: {misfit}")
     model.load_state_dict(state)
@@ -106,13 +107,10 @@ def load_folder(folder: Path) -> PreTrainedModel:
     """
     if not (folder / "config.json").exists():
         raise ConfigurationError(f"no model in {folder}: it has no config.json")
-    try:
+    with as_configuration_error(f"no model can be loaded from {folder}"):
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, local_files_only=True, trust_remote_code=remote_code_allowed(),
             ignore_mismatched_sizes=True, output_loading_info=True)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigurationError(f"no model can be loaded from {folder} ({reason})") from None
     model, report = loaded
     kinds = {"missing": "missing_keys", "unexpected": "unexpected_keys", "wrong size": "mismatched_keys"}
     misfits = [f"{what}: {', '.join(map(str, sorted(report[key])[:3]))}" for what, key in kinds.items() if report[key]]
@@ -137,6 +135,15 @@ def check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
     if held != known and not (padded and held > known):
         raise ConfigurationError(f"the weights have a vocabulary of {held} tokens and the tokenizer one of {known}; "
                                  "name the tokenizer they were trained with by --tokenizer_path")
+
+
+def check_positions(model: PreTrainedModel, lengths: dict[str, int]) -> None:
+    """Raise ConfigurationError when the parameters in ``lengths`` add up to more positions than the model has."""
+    longest, known = sum(lengths.values()), getattr(model.config, "max_position_embeddings", None)
+    if known is not None and longest > known:
+        asked = " and ".join(f"--{name} {length}" for name, length in lengths.items())
+        raise ConfigurationError(f"{asked}: up to {longest} tokens, and the model has {known} positions; lower "
+                                 f"{'one of them' if len(lengths) > 1 else 'it'}")
 
 
 def vocabulary_of(model: PreTrainedModel) -> int:

@@ -59,11 +59,19 @@ class Records:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a records file; a last line that a kill cut short is left out."""
+    """Return the rows of a records file; a line that a kill or a full disk left in pieces is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1]]
+    rows = map(_row_or_none, path.read_bytes().split(b"\n")[:-1])  # what follows the last line break was cut short
+    return [row for row in rows if row is not None]
+
+
+def _row_or_none(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:  # no JSON, or no UTF-8
+        return None
+    return row if isinstance(row, dict) and "step" in row else None
 
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:

@@ -3,13 +3,12 @@
 import hashlib
 import platform
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from trainers.configs import TrainConfig
 from trainers.exits import DONE, Exit
 from trainers.folder import RunFolder
-from trainers.paths import resolve_path
+from trainers.paths import PathRefused, confine_path
 from trainers.records import Records
 
 
@@ -25,13 +24,17 @@ def write_result(folder: RunFolder, config: TrainConfig, ending: Exit, *, second
         "first": records.first, "last": records.last,
         "eval_before": first_evaluation, "eval_after": last_evaluation, "seed": config.seed,
         "versions": {name: version(name) for name in ("torch", "transformers")} | {"python": platform.python_version()},
-        "data_sha256": sha256_of(resolve_path(config.data_path)),
+        "data_sha256": data_digest(config),
     })
 
 
-def sha256_of(path: Path) -> str | None:
-    """Return the digest of a file, ``None`` where there is none."""
-    if not path.is_file():
+def data_digest(config: TrainConfig) -> str | None:
+    """Return the digest of the data file, ``None`` where there is none that may be read."""
+    try:
+        path = confine_path(config.data_path)
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (PathRefused, OSError):
         return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainers.configs import GRPOConfig, parse_reward_weights
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, first_line
 from trainers.paths import confine_path
 
 OFF = "none"
@@ -37,13 +37,17 @@ def find_reward_model(path: str) -> RewardFolder:
     if not (folder / "config.json").is_file():
         found = "a folder without config.json" if folder.is_dir() else "nothing there"
         raise ConfigurationError(f"--reward_model_path {path}: looked in {folder} and found {found}; {WAYS_OUT}")
-    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    try:
+        described = json.loads((folder / "config.json").read_bytes())
+        kinds = [str(kind) for kind in described.get("architectures") or []]
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise ConfigurationError(f"--reward_model_path {path}: {folder / 'config.json'} describes no model "
+                                 f"({first_line(error)}); {WAYS_OUT}") from None
     if "auto_map" in described:
         if os.environ.get("NIGHTSHIFT_TRUST_REMOTE_CODE") != "1":
             raise ConfigurationError(f"the reward model in {folder} brings its own code; an operator can allow it with "
                                      f"NIGHTSHIFT_TRUST_REMOTE_CODE=1, or {WAYS_OUT}")
         return RewardFolder(folder, remote_code=True)
-    kinds = described.get("architectures") or []
     if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
         raise ConfigurationError(f"--reward_model_path {path}: {folder} holds {', '.join(kinds) or 'no architecture'}, "
                                  f"which is no sequence-classification model; {WAYS_OUT}")

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
+from dataset.conversations import render
 from dataset.formats import Turn
-from trainers.errors import ConfigurationError
-from trainers.reward_folder import find_reward_model
+from trainers.errors import ConfigurationError, as_configuration_error
+from trainers.models import vocabulary_of
+from trainers.reward_folder import WAYS_OUT, find_reward_model
 from trainers.rewards import ScoreConversations
 
 ROWS_AT_ONCE = 32
@@ -21,14 +23,19 @@ def load_reward_model(path: str, device: torch.device) -> ScoreConversations:
         ConfigurationError: there is no such folder, or it holds no model that scores conversations.
     """
     folder = find_reward_model(path)
-    return (_load_remote_code if folder.remote_code else _load_classifier)(folder.path, device)
+    with as_configuration_error(f"no reward model can be loaded from {folder.path}", f"; {WAYS_OUT}"):
+        return (_load_remote_code if folder.remote_code else _load_classifier)(folder.path, device)
 
 
 def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, truncation_side="left", padding_side="right")
-    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    model, report = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    if missing := sorted(report["missing_keys"]):
+        raise ConfigurationError(f"the reward model in {folder} lacks {', '.join(missing[:3])}; {WAYS_OUT}")
+    if len(tokenizer) > vocabulary_of(model) or not tokenizer("?")["input_ids"]:
+        raise ConfigurationError(f"the reward model in {folder} has no tokenizer, or one of another model; {WAYS_OUT}")
     if model.config.num_labels != 1:
         raise ConfigurationError(f"the reward model in {folder} has {model.config.num_labels} labels; a score needs 1")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
@@ -66,9 +73,16 @@ def _load_remote_code(folder: Path, device: torch.device) -> ScoreConversations:
 
 
 def conversation_text(tokenizer: Any, turns: list[Turn]) -> str:
-    """Return the conversation as the tokenizer's chat template writes it, or plainly where it has none."""
+    """Return the conversation as the tokenizer's chat template writes it, or plainly where it has none.
+
+    Raises:
+        ConfigurationError: the template refuses the conversation.
+    """
     if tokenizer.chat_template:
-        return str(tokenizer.apply_chat_template(turns, tokenize=False))
+        try:
+            return render(tokenizer, turns)
+        except ValueError as error:
+            raise ConfigurationError(f"the reward model cannot read a conversation: {error}") from None
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
 
 

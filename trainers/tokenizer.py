@@ -4,8 +4,9 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from dataset.conversations import render
 from trainers.configs import TrainConfig
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, as_configuration_error
 from trainers.paths import confine_path
 
 DEFAULT_TOKENIZER = "../dataset/tokenizer"
@@ -15,16 +16,19 @@ def load_tokenizer(config: TrainConfig) -> PreTrainedTokenizerBase:
     """Return the tokenizer of ``tokenizer_path``, else of the weights' folder, else the one that ships.
 
     Raises:
-        ConfigurationError: there is none, or it lacks a chat template or an end-of-text token.
+        ConfigurationError: there is none, it lacks an end-of-text token, or its chat template writes no question.
     """
     folder = tokenizer_folder(config)
-    try:
+    with as_configuration_error(f"no tokenizer can be loaded from {folder}", "; name its folder with --tokenizer_path"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"no tokenizer can be loaded from {folder} ({_first_line(error)}); name its folder "
-                                 "with --tokenizer_path") from None
     if tokenizer.eos_token_id is None or not tokenizer.chat_template:
         raise ConfigurationError(f"the tokenizer in {folder} needs an eos token and a chat template")
+    try:
+        question = render(tokenizer, [{"role": "user", "content": "?"}], generation_prompt=True)
+    except ValueError as error:
+        raise ConfigurationError(f"the tokenizer in {folder} cannot write a question: {error}") from None
+    if not tokenizer(question, add_special_tokens=False)["input_ids"]:
+        raise ConfigurationError(f"the tokenizer in {folder} writes a question as no tokens; mend its chat template")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -44,7 +48,3 @@ def tokenizer_folder(config: TrainConfig) -> Path:
 def has_tokenizer(folder: Path) -> bool:
     """Return whether ``folder`` brings its own tokenizer."""
     return (folder / "tokenizer_config.json").exists()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

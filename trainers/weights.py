@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, PretrainedConfig, Qwen3Config, Qwen3MoeConfig
 
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, as_configuration_error
 
 StateDict = dict[str, Tensor]
 
@@ -28,11 +28,10 @@ def read_weights(path: Path) -> StateDict:
     Raises:
         ConfigurationError: the file holds no state dict, or one that no class in transformers computes.
     """
-    try:
+    with as_configuration_error(f"{path} is no weight file"):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # bytes that are no pickle make the unpickler raise anything
-        raise ConfigurationError(f"{path} is no weight file ({_first_line(error)})") from None
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not all(isinstance(key, str) and isinstance(value, Tensor)
+                                              for key, value in state.items()):
         raise ConfigurationError(f"{path} is no weight file: it holds something other than named tensors")
     if any(".shared_experts." in key for key in state):
         raise ConfigurationError(f"{path} is a MiniMind-2 mixture of experts with shared experts, which is not "
@@ -109,7 +108,3 @@ def split_experts(state: StateDict) -> StateDict:
         else:
             split[key] = value
     return split
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]

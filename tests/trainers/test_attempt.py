@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+import torch
 
 from tests.trainers.sft_runs import argv, run_sft
 from trainers.attempt import run_attempt
@@ -83,6 +84,48 @@ def test_what_cannot_be_run_is_one_line_and_exits_2(home, capfd, flags, line):
     assert result_of(home)["exit_code"] == 2
     assert "error: " + result_of(home)["error"] == error.rstrip("\n")
     assert error in (home / "runs" / "1" / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", b"PK\x03\x04 half of it"])
+def test_a_damaged_checkpoint_is_one_line_and_stays_as_it_is(home, capfd, damage):
+    run_sft("runs/1", max_steps=1)
+    state = home / "runs" / "1" / "checkpoint" / "state.pt"
+    state.write_bytes(damage)
+    assert run_sft("runs/1", from_resume=1) == 2
+    error = capfd.readouterr().err
+    assert error.startswith(f"error: {state} cannot be read (")
+    assert error.endswith("); start over with --from_resume 0, or start a new job\n")
+    assert error.count("\n") == 1
+    assert state.read_bytes() == damage
+    assert run_sft("runs/1", max_steps=1) == 0
+
+
+def test_a_file_that_is_no_checkpoint_is_one_line(home, capfd):
+    run_sft("runs/1", max_steps=1)
+    torch.save({"model": {}, "step": 1}, home / "runs" / "1" / "checkpoint" / "state.pt")
+    assert run_sft("runs/1", from_resume=1) == 2
+    assert "is no checkpoint: it has no epoch, extra, optimizer, random;" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("rubbish", [b'{"step": 2, "val', b'{"step": 2, "val\n', b"\0" * 100 + b"\n",
+                                     '{"step": 2, "加'.encode()[:-1], b"3\n"])
+def test_a_resume_survives_what_a_kill_or_a_full_disk_left_in_the_records(home, rubbish):
+    run_sft("runs/1", max_steps=1)
+    folder = home / "runs" / "1"
+    (folder / "checkpoint" / "meta.json").write_bytes(b"")
+    for name in ("metrics.jsonl", "samples.jsonl"):
+        with (folder / name).open("ab") as file:
+            file.write(rubbish)
+    assert run_sft("runs/1", max_steps=2, from_resume=1) == 0
+    assert [row["step"] for row in read_rows(folder / "metrics.jsonl")] == [1, 2]
+    assert result_of(home)["checkpoint_step"] == 2
+
+
+def test_data_outside_the_allowed_folders_is_not_even_hashed(home, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "data.jsonl"
+    outside.write_text("secret")
+    assert run_sft("runs/1", data_path=outside) == 2
+    assert result_of(home)["data_sha256"] is None
 
 
 def test_a_bad_row_is_named_before_torch_is_imported(home):

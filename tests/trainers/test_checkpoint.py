@@ -18,7 +18,8 @@ from trainers.checkpoint import save_checkpoint
 folder, step = pathlib.Path(sys.argv[1]), 0
 while True:
     step += 1
-    save_checkpoint(folder, {"step": step, "epoch": 1, "weights": torch.full((2_000_000,), float(step))})
+    save_checkpoint(folder, {"step": step, "epoch": 1, "model": torch.full((2_000_000,), float(step)),
+                             "optimizer": {}, "random": {}, "extra": {}})
     print(step, flush=True)
 """
 
@@ -99,4 +100,4 @@ def test_a_kill_while_writing_leaves_the_checkpoint_before_it(tmp_path, millisec
     writer.wait()
     state = load_checkpoint(tmp_path)
     assert state["step"] >= reported
-    assert torch.equal(state["weights"], torch.full((2_000_000,), float(state["step"])))
+    assert torch.equal(state["model"], torch.full((2_000_000,), float(state["step"])))

@@ -3,7 +3,7 @@ import torch
 
 from dataset.errors import DataError
 from trainers.configs import GRPOConfig, SFTConfig
-from trainers.errors import ConfigurationError, Diverged, Stopped
+from trainers.errors import ConfigurationError, Diverged, Stopped, as_configuration_error
 from trainers.exits import exit_of, memory_advice
 from trainers.paths import PathRefused
 
@@ -21,6 +21,14 @@ def test_a_real_refusal_of_the_cpu_allocator_is_out_of_memory():
     with pytest.raises(RuntimeError) as refused:
         torch.empty(2**60, dtype=torch.uint8)
     assert exit_of(refused.value, SFTConfig()).code == 4
+
+
+def test_a_refusal_of_memory_while_a_file_is_read_is_no_damaged_file():
+    with pytest.raises(MemoryError), as_configuration_error("x.pth is no weight file"):
+        raise MemoryError
+    with (pytest.raises(ConfigurationError, match=r"^x\.pth is no weight file \(EOFError\); try another$"),
+          as_configuration_error("x.pth is no weight file", "; try another")):
+        raise EOFError
 
 
 def test_a_persons_mistake_has_no_traceback_and_a_fault_has_one():

@@ -7,7 +7,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from trainers.configs import GRPOConfig, SFTConfig
 from trainers.errors import ConfigurationError
 from trainers.exports import publish, save_model
-from trainers.models import compare_states, load_folder, load_policy, moe_loss, moe_options
+from trainers.models import check_positions, compare_states, load_folder, load_policy, moe_loss, moe_options
 from trainers.tokenizer import load_tokenizer
 
 TOKENIZER = load_tokenizer(SFTConfig())
@@ -100,6 +100,25 @@ def test_a_folder_with_missing_weights_is_refused_and_never_filled_with_random_o
     (home / "runs" / "model" / "config.json").write_text(json.dumps(described))
     with pytest.raises(ConfigurationError, match=r"missing: model\.layers\.2\."):
         load_folder(home / "runs" / "model")
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("model.safetensors", b""), ("model.safetensors", b"garbage" * 9), ("config.json", b"{"), ("config.json", b"[]"),
+    ("config.json", b'{"model_type": "unheard of"}'),
+    ("config.json", b'{"model_type": "qwen3", "hidden_size": "big"}')])
+def test_a_damaged_folder_is_one_line(home, name, content):
+    save_model(load_policy(small(), TOKENIZER), TOKENIZER, home / "runs" / "model")
+    (home / "runs" / "model" / name).write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"^no model can be loaded from ") as refused:
+        load_folder(home / "runs" / "model")
+    assert "\n" not in str(refused.value)
+
+
+def test_rows_longer_than_the_positions_of_the_model_are_refused():
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=7, n_embd=8, n_layer=1, n_head=2, n_positions=64))
+    check_positions(model, {"max_seq_len": 60, "max_gen_len": 4})
+    with pytest.raises(ConfigurationError, match=r"^--max_seq_len 65: up to 65 tokens, .* has 64 positions; lower it$"):
+        check_positions(model, {"max_seq_len": 65})
 
 
 def test_a_folder_without_a_model_is_one_line(home):

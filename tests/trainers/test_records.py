@@ -46,6 +46,12 @@ def test_first_and_last_values_survive_a_restart(tmp_path):
     assert again.evaluations == {0: {"eval/greedy_accuracy": 0.1}}
 
 
+def test_lines_in_pieces_are_left_out_wherever_they_stand(tmp_path):
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(b'{"step": 1}\n\0\0\0\n{"st\n\xe5\x8a\n7\n{"kind": "eval"}\n{"step": 2}\n{"step": 3}')
+    assert read_rows(path) == [{"step": 1}, {"step": 2}]
+
+
 def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path):
     Records(tmp_path).metrics(1, {"loss": 3.0}, epoch=1, total_steps=2)
     with (tmp_path / "metrics.jsonl").open("a") as file:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForSequenceClassification
 
 from tests.trainers.grpo_runs import SIZES, TOKENIZER, run_grpo, save_start
@@ -92,6 +93,41 @@ def test_a_classifier_of_two_classes_gives_no_score(home):
     save_classifier(home / "judge", num_labels=2)
     with pytest.raises(ConfigurationError, match="has 2 labels; a score needs 1"):
         load_reward_model(str(home / "judge"), CPU)
+
+
+@pytest.mark.parametrize("described", ["{", "[]", '{"architectures": 3}'])
+def test_a_description_that_is_none_is_one_line(home, described):
+    (home / "judge").mkdir()
+    (home / "judge" / "config.json").write_text(described)
+    with pytest.raises(ConfigurationError, match=r"^--reward_model_path .*config\.json describes no model .* only$"):
+        load_reward_model(str(home / "judge"), CPU)
+
+
+def test_a_score_never_comes_from_random_weights(home):
+    save_classifier(home / "judge")
+    weights = home / "judge" / "model.safetensors"
+    kept = {name: value for name, value in load_file(weights).items() if name != "score.weight"}
+    save_file(kept, weights, metadata={"format": "pt"})
+    with pytest.raises(ConfigurationError, match=r"lacks score\.weight; train one"):
+        load_reward_model(str(home / "judge"), CPU)
+
+
+def test_a_damaged_or_incomplete_folder_is_one_line(home):
+    save_classifier(home / "judge")
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (home / "judge" / name).unlink()
+    with pytest.raises(ConfigurationError, match="has no tokenizer, or one of another model"):
+        load_reward_model(str(home / "judge"), CPU)
+    (home / "judge" / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(ConfigurationError, match=r"^no reward model can be loaded from .* rule rewards only$"):
+        load_reward_model(str(home / "judge"), CPU)
+
+
+def test_a_chat_template_that_refuses_a_conversation_is_one_line(home):
+    save_classifier(home / "judge")
+    (home / "judge" / "chat_template.jinja").write_text("{{ raise_exception('no') }}")
+    with pytest.raises(ConfigurationError, match=r"^the reward model cannot read a conversation: .*: no$"):
+        load_reward_model(str(home / "judge"), CPU)(CONVERSATIONS)
 
 
 def test_code_that_a_folder_brings_runs_only_when_the_operator_allows_it(home, monkeypatch):

@@ -57,6 +57,10 @@ def saved(tmp_path, change):
     (lambda s: s.pop("model.layers.0.self_attn.k_proj.weight"), r"there is no 'model\.layers\.0\..*k_proj"),
     (lambda s: s.update({"model.layers.0.mlp.shared_experts.0.up_proj.weight": torch.zeros(1)}), "not supported"),
     (lambda s: s.update(step=3), "something other than named tensors"),
+    (lambda s: s.update({3: torch.zeros(1)}), "something other than named tensors"),
+    (lambda s: s.update({"model.embed_tokens.weight": torch.zeros(5)}), "make no model"),
+    (lambda s: s.update({"model.layers.0.self_attn.q_norm.weight": torch.zeros(7)}), "make no model"),
+    (lambda s: s.update({"model.layers.0.self_attn.k_proj.weight": torch.zeros(3, 64)}), "make no model"),
 ])
 def test_weights_that_do_not_fit_are_one_line_that_names_the_difference(tmp_path, change, line):
     with pytest.raises(ConfigurationError, match=line) as refused:
