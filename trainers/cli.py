@@ -3,9 +3,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 from trainers.configs import TRAINING_TYPES, Group, TrainConfig, about, choices_of
@@ -20,6 +20,13 @@ class RunOptions(BaseModel):
 
     run_dir: str | None = None
     device: str | None = None
+
+    @field_validator("*")
+    @classmethod
+    def refuse_unprintable_text(cls, value: str | None) -> str | None:
+        if value is not None and not value.isprintable():
+            raise ValueError("must not contain line breaks or control characters")
+        return value
 
 
 class Command(BaseModel):
@@ -88,9 +95,16 @@ def field_errors(error: ValidationError) -> dict[str, str]:
     return found
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line; what every flag is stands in ``--help``."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_CONFIGURATION, f"error: {message}; see {self.prog} --help\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all training types."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="python -m trainers", allow_abbrev=False, description="Train a small language model."
     )
     types = parser.add_subparsers(dest="type", required=True, metavar="type")

@@ -65,6 +65,24 @@ def test_an_unknown_flag_or_type_exits_2(argv, capsys):
     assert "error:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("argv", [["sft", "--beta", "0.1"], ["dance"], [], ["sft", "--epochs"]])
+def test_a_wrong_command_line_is_one_line_that_points_to_help(argv, capsys):
+    with pytest.raises(SystemExit):
+        parse_or_exit(argv)
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.endswith(" --help\n")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("run_dir", ["runs/a\nb", "runs/a\0b", "runs/\udcff"])
+def test_a_run_folder_s_name_is_printable(run_dir, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse_or_exit(["sft", "--run_dir", run_dir])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: --run_dir: must not contain line breaks or control characters")
+
+
 def test_each_wrong_value_is_one_line_with_its_flag(capsys):
     with pytest.raises(SystemExit) as ended:
         parse_or_exit(["sft", "--epochs", "0", "--learning_rate", "fast"])
