@@ -1,6 +1,7 @@
 """Read the rows of each optimizer step, in the schedule's order, from any step on."""
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -32,7 +33,8 @@ def read_batches(rows: Rows[Row], schedule: Schedule, *, after_step: int, num_wo
     workers = min(num_workers, os.cpu_count() or 1) if len(rows) >= FEW_ROWS else 0
     steps = range(after_step + 1, schedule.total_steps + 1)
     loader = DataLoader(_Readable(rows), batch_sampler=(schedule.rows_of(step) for step in steps), collate_fn=list,
-                        num_workers=workers, generator=torch.Generator())  # its own: the run's draws stay as they are
+                        num_workers=workers, worker_init_fn=_ignore_stop_signals,
+                        generator=torch.Generator())  # its own: the run's draws stay as they are
     for batch in loader:
         for row in batch:
             if isinstance(row, DataError):
@@ -43,6 +45,12 @@ def read_batches(rows: Rows[Row], schedule: Schedule, *, after_step: int, num_wo
 def micro_batches(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     """Return ``rows`` in pieces of ``size``; the last may be smaller."""
     return [rows[start:start + size] for start in range(0, len(rows), size)]
+
+
+def _ignore_stop_signals(worker: int) -> None:
+    """Leave a stop request, which reaches the whole process group, to the trainer: it still reads its step's rows."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Readable(Dataset, Generic[Row]):

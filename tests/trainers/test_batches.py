@@ -1,3 +1,7 @@
+import multiprocessing
+import os
+import signal
+
 import pytest
 import torch
 
@@ -42,6 +46,18 @@ def test_reader_processes_give_the_same_rows_and_the_same_errors(monkeypatch, fe
     assert list(read_batches(Numbers(), PLAN, after_step=4, num_workers=2)) == [PLAN.rows_of(5), PLAN.rows_of(6)]
     with pytest.raises(DataError, match=r"numbers\.jsonl, row 4: is bad"):
         list(read_batches(Numbers(bad=3), PLAN, after_step=0, num_workers=2))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_signal_to_the_whole_group_leaves_the_readers_at_work(monkeypatch, number):
+    monkeypatch.setattr(batches, "FEW_ROWS", 0)
+    reading = read_batches(Numbers(), PLAN, after_step=0, num_workers=2)
+    assert [next(reading), next(reading)] == [PLAN.rows_of(1), PLAN.rows_of(2)], "each reader has begun"
+    readers = multiprocessing.active_children()
+    assert len(readers) >= 1
+    for reader in readers:
+        os.kill(reader.pid, number)
+    assert list(reading) == [PLAN.rows_of(step) for step in range(3, 7)]
 
 
 def test_reading_draws_no_random_numbers_of_the_run():
