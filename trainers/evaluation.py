@@ -23,7 +23,7 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
     Raises:
         ConfigurationError: no row of the evaluation data has an answer.
     """
-    asked = held_out_prompts(config)
+    asked = held_out_prompts(config, tokenizer)
     prompts = [prompt_ids(tokenizer, prompt.messages, config.max_seq_len) for prompt in asked]
     engine = TorchRolloutEngine(model, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     devices = [run.device] if run.device.type == "cuda" else []
@@ -42,10 +42,10 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
 Answer = tuple[str, int, bool]  # text, length in tokens, truncated
 
 
-def held_out_prompts(config: SFTConfig | GRPOConfig) -> list[Prompt]:
+def held_out_prompts(config: SFTConfig | GRPOConfig, tokenizer: Any = None) -> list[Prompt]:
     """Return the first ``eval_size`` evaluation prompts; those without an answer are left out."""
     assert config.eval_data_path is not None
-    rows = PromptRows(confine_path(config.eval_data_path))
+    rows = PromptRows(confine_path(config.eval_data_path), tokenizer)
     asked = [rows[index] for index in range(min(config.eval_size, len(rows)))]
     asked = [prompt for prompt in asked if prompt.answer is not None]
     if not asked:

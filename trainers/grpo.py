@@ -23,7 +23,7 @@ from trainers.configs import GRPOConfig
 from trainers.errors import ConfigurationError
 from trainers.experience import Experience, TokenSums, split_experience
 from trainers.logps import CompletionLogps, grouped_logps
-from trainers.models import load_policy
+from trainers.models import check_positions, load_policy
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
 from trainers.paths import confine_path
 from trainers.policy_loss import cispo_loss, clipped_loss, per_token_kl, sequence_mean
@@ -35,30 +35,34 @@ from trainers.runtime import Outcome, Run
 from trainers.schedule import Schedule
 from trainers.tokenizer import load_tokenizer
 
+SAMPLING = ("num_generations", "temperature")  # cannot change between two updates on one rollout
 SHOWN = {"reward": "reward", "kl": "kl", "loss": "loss", "completions/mean_length": "avg_len", "learning_rate": "lr"}
 
 
 def train(config: GRPOConfig, run: Run) -> Outcome:
     """Train until the schedule or ``stop_at`` ends it."""
-    rows = PromptRows(confine_path(config.data_path))
+    tokenizer = load_tokenizer(config)
+    rows = PromptRows(confine_path(config.data_path), tokenizer)
     weights = reward_weights(config, has_answers=any(rows[index].answer is not None for index in range(len(rows))))
     reward_model = load_reward_model(config.reward_model_path, run.device) if "reward_model" in weights else None
-    tokenizer = load_tokenizer(config)
     policy = load_policy(config, tokenizer)
     # In eval mode throughout: with dropout, ratio and KL would compare noise instead of weights.
     policy.to(run.device).eval()  # type: ignore[arg-type]  # transformers wraps torch's method
-    check_positions(policy, config)
-    reference = frozen_copy(policy) if config.beta else None      # of the starting weights, also when resuming
+    check_positions(policy, {"max_seq_len": config.max_seq_len, "max_gen_len": config.max_gen_len})
+    reference = frozen_copy(policy) if config.beta else None      # of the starting weights
     forward = torch.compile(policy) if config.use_compile else policy
     optimizer = build_optimizer(policy, config)
     run.resume(policy, optimizer, Schedule.of(config, rows=len(rows), updates_per_batch=config.num_iterations))
+    check_sampling(run.extra, config)
+    if reference is not None:
+        run.keep_reference(reference)
     batches = [Experience.of(state, run.device) for state in run.extra.get("batches", [])]
     engine: RolloutEngine = TorchRolloutEngine(policy, eos_token_id=tokenizer.eos_token_id,
                                                pad_token_id=tokenizer.pad_token_id)
     watch = RolloutWatch(run.log)
 
     while not run.target_reached(policy, tokenizer) and run.step < run.total_steps:
-        run.begin_step()
+        run.begin_step(policy, optimizer)
 
         if not batches:
             # 1. Rollout: all completions of the optimizer batch in one go
@@ -130,21 +134,23 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
                   "num_tokens": run.extra["num_tokens"]}
         watch.look(values)
         if run.log_due():
-            run.report(values, shown={name: short for name, short in SHOWN.items() if name in values})
+            run.report(values, shown=SHOWN)
         if run.step % config.num_iterations == 0:
             batches = []
         run.extra["batches"] = [batch.state() for batch in batches]
+        run.extra["sampling"] = {name: getattr(config, name) for name in SAMPLING}
         run.save_or_stop(policy, optimizer)
 
     return run.finish(policy, tokenizer, optimizer)
 
 
-def check_positions(policy: Any, config: GRPOConfig) -> None:
-    """Raise ConfigurationError when prompt and completion together can exceed the positions that the policy has."""
-    longest, known = config.max_seq_len + config.max_gen_len, policy.config.max_position_embeddings
-    if longest > known:
-        raise ConfigurationError(f"--max_seq_len {config.max_seq_len} and --max_gen_len {config.max_gen_len} make up "
-                                 f"to {longest} tokens, and the model has {known} positions; lower one of them")
+def check_sampling(extra: dict[str, Any], config: GRPOConfig) -> None:
+    """Raise ConfigurationError when a resumed rollout, which has updates left, was sampled in another way."""
+    made_with = extra.get("sampling", {}) if extra.get("batches") else {}
+    if changed := [f"{name} {value}, now {now}" for name, value in made_with.items()
+                   if value != (now := getattr(config, name))]:
+        raise ConfigurationError(f"the checkpoint lies between two updates on one rollout, made with "
+                                 f"{'; '.join(changed)}; resume with what it was made with, or start a new job")
 
 
 def group_advantages(rewards: Tensor, num_generations: int) -> Tensor:

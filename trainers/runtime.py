@@ -1,5 +1,6 @@
 """What an algorithm knows of its execution: device, step, records, checkpoint, evaluation, and its orderly end."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +13,14 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from trainers.checkpoint import load_checkpoint, restore, save_checkpoint, training_state
+from trainers.checkpoint import (
+    load_checkpoint,
+    load_reference,
+    restore,
+    save_checkpoint,
+    save_reference,
+    training_state,
+)
 from trainers.configs import TrainConfig
 from trainers.errors import ConfigurationError, Stopped
 from trainers.exports import publish, save_model
@@ -46,6 +54,7 @@ class Run:
     extra: dict[str, Any] = field(default_factory=dict)
     stop_requested: bool = False
     schedule: Schedule = field(init=False)
+    _resumed: bool = False
     _saved_step: int | None = None
     _first_step: int = 0
     _began: float = 0.0
@@ -76,6 +85,13 @@ class Run:
         self.records.drop_after(self.step if state is not None else -1)
         self._first_step, self._began = self.step, time.perf_counter()
 
+    def keep_reference(self, reference: nn.Module) -> None:
+        """Hold on to the weights a run started from: a resumed run goes on with them, whatever became of their file."""
+        if self._resumed and (kept := load_reference(self.folder)) is not None:
+            reference.load_state_dict(kept)
+        else:
+            save_reference(self.folder, reference)
+
     def target_reached(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
         """Evaluate if it is time to, and return whether ``stop_at`` is met."""
         if self.config.eval_data_path is None or not self._evaluation_due():
@@ -88,8 +104,13 @@ class Run:
             self.log(f"evaluation at step {self.step}: " + ", ".join(f"{k}: {v:.4g}" for k, v in values.items()))
         return self.config.stop_at is not None and reached(self.config.stop_at, values)
 
-    def begin_step(self) -> None:
-        """Count the optimizer step that begins now."""
+    def begin_step(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Count the optimizer step that begins now, unless a request came during an evaluation.
+
+        Raises:
+            Stopped: the run was asked to end.
+        """
+        self._stop_if_requested(model, optimizer)
         self.step += 1
         self._step_began = time.perf_counter()
 
@@ -98,14 +119,19 @@ class Run:
         return self.step in (1, self.total_steps) or self.step % self.config.log_interval == 0
 
     def report(self, values: Mapping[str, float], *, shown: Mapping[str, str]) -> None:
-        """Record the values of this step, and log those that ``shown`` gives a short name."""
+        """Record the values of this step, and log those that ``shown`` gives a short name.
+
+        A step that the scaler skipped, because fp16 overflowed, is recorded without its gradient's norm.
+        """
         now = time.perf_counter()
+        if self.scaler.is_enabled():
+            values = {name: value for name, value in values.items() if math.isfinite(value)}
         left = int((now - self._began) / (self.step - self._first_step) * (self.total_steps - self.step))
         self._record({**values, "step_time": now - self._step_began})
-        plan = self.schedule
+        plan, said = self.schedule, [f"{shown[name]}: {values[name]:.4g}" for name in shown if name in values]
         self.log(f"Epoch:[{plan.epoch_of(self.step)}/{plan.epochs}]({plan.step_in_epoch(self.step)}/"
-                 f"{plan.steps_per_epoch}), " + ", ".join(f"{shown[name]}: {values[name]:.4g}" for name in shown)
-                 + f", {now - self._step_began:.2f} s, left: {left // 60}:{left % 60:02d}")
+                 f"{plan.steps_per_epoch}), {', '.join(said)}, {now - self._step_began:.2f} s, "
+                 f"left: {left // 60}:{left % 60:02d}")
 
     def save_or_stop(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write a checkpoint every ``save_interval`` steps, and before ending on request.
@@ -113,10 +139,9 @@ class Run:
         Raises:
             Stopped: the run was asked to end.
         """
-        if self.stop_requested or self.step % self.config.save_interval == 0:
+        self._stop_if_requested(model, optimizer)
+        if self.step % self.config.save_interval == 0:
             self.save(model, optimizer)
-        if self.stop_requested:
-            raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
 
     def save(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write a checkpoint of this step, unless there is one."""
@@ -145,7 +170,13 @@ class Run:
         if self.scaler.is_enabled() and scaler:
             self.scaler.load_state_dict(scaler)
         self.step, self.extra, self._saved_step = state["step"], state["extra"], state["step"]
+        self._resumed = True
         self.log(f"resumed from the checkpoint at step {self.step}")
+
+    def _stop_if_requested(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        if self.stop_requested:
+            self.save(model, optimizer)
+            raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
 
     def _evaluation_due(self) -> bool:
         interval = self.config.eval_interval

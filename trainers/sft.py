@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dataset.conversations import IGNORED, ConversationRows, collate
+from dataset.conversations import IGNORED, ConversationRows, collate, unlabelled_rows
 from trainers.batches import micro_batches, read_batches
 from trainers.configs import SFTConfig
-from trainers.models import load_policy, moe_loss, moe_options
+from trainers.models import check_positions, load_policy, moe_loss, moe_options
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
 from trainers.paths import confine_path
 from trainers.runtime import Outcome, Run
@@ -42,11 +42,23 @@ def count_label_tokens(batches: Sequence[dict[str, Tensor]]) -> int:
     return sum(int((batch["labels"][:, 1:] != IGNORED).sum()) for batch in batches)
 
 
+def warn_of_cut_rows(batches: Sequence[dict[str, Tensor]], config: SFTConfig, run: Run) -> None:
+    """Say once in the log that rows end before the assistant speaks, and so teach nothing."""
+    cut = sum(unlabelled_rows(batch["labels"]) for batch in batches)
+    if cut and not run.extra.get("cut_rows"):
+        rows = sum(len(batch["labels"]) for batch in batches)
+        run.log(f"warning: {cut} of the {rows} rows of step {run.step} are cut by --max_seq_len {config.max_seq_len} "
+                "before the assistant speaks, and teach nothing")
+    run.extra["cut_rows"] = run.extra.get("cut_rows", 0) + cut
+
+
 def train(config: SFTConfig, run: Run) -> Outcome:
     """Train until the schedule or ``stop_at`` ends it."""
     tokenizer = load_tokenizer(config)
     model = load_policy(config, tokenizer)
     model.to(run.device).train()  # type: ignore[arg-type]  # transformers wraps torch's method
+    check_positions(model, {"max_seq_len": config.max_seq_len}
+                    | ({"max_gen_len": config.max_gen_len} if config.eval_data_path else {}))
     forward = torch.compile(model) if config.use_compile else model
     rows = ConversationRows(confine_path(config.data_path), tokenizer, config.max_seq_len)
     optimizer = build_optimizer(model, config)
@@ -54,11 +66,12 @@ def train(config: SFTConfig, run: Run) -> Outcome:
     batches = read_batches(rows, run.schedule, after_step=run.step, num_workers=config.num_workers)
 
     while not run.target_reached(model, tokenizer) and run.step < run.total_steps:
-        run.begin_step()
+        run.begin_step(model, optimizer)
 
         # 1. Batch: the rows of one optimizer step, in micro-batches padded to their own longest row
         parts = [collate(part, tokenizer.pad_token_id) for part in micro_batches(next(batches), config.batch_size)]
         num_label_tokens = count_label_tokens(parts)
+        warn_of_cut_rows(parts, config, run)
         run.extra["num_tokens"] = run.extra.get("num_tokens", 0) + sum(int(p["attention_mask"].sum()) for p in parts)
 
         # 2. Loss and gradients

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from dataset.formats import Prompt
 from tests.trainers.grpo_runs import TOKENIZER, run_grpo, save_start
@@ -150,6 +151,37 @@ def test_a_run_that_was_resumed_equals_one_that_was_not(start, num_iterations, s
     assert same_weights(parts, whole)
 
 
+def test_an_off_policy_update_has_the_loss_and_the_kl_worked_out_by_hand(start):
+    """Three prompts in micro-batches of two and one; the checkpoint between two updates holds all that is needed."""
+    write_prompts(start / "data.jsonl", ["07+38", "What is 12+30?", "1"])
+    flags = {"num_iterations": 2, "batch_size": 2, "accumulation_steps": 2, "beta": 0.5, "temperature": 0.7}
+    assert run_grpo("runs/1", **flags, max_steps=1) == 0
+    state = state_of(start / "1")
+    assert run_grpo("runs/1", **flags, max_steps=2, from_resume=1) == 0
+    model = AutoModelForCausalLM.from_pretrained(start / "start" / "model")
+    model.load_state_dict(state["model"])
+    losses, kls = [], []
+    for batch in state["extra"]["batches"]:
+        ids, mask = batch["rollout"]["completion_ids"], batch["rollout"]["completion_mask"].bool()       # [n, T]
+        full = batch["rollout"]["attention_mask"]
+        logits = model(input_ids=batch["rollout"]["sequence_ids"], attention_mask=full,
+                       position_ids=(full.cumsum(-1) - 1).clamp(min=0)).logits.detach() / 0.7
+        logps = logits[:, -ids.shape[1] - 1:-1].log_softmax(-1).gather(-1, ids[..., None]).squeeze(-1)   # [n, T]
+        ratio = (logps - batch["old_per_token_logps"]).exp()
+        kl = (batch["ref_per_token_logps"] - logps).exp() - (batch["ref_per_token_logps"] - logps) - 1
+        rewards = batch["rewards"]["total"].view(-1, 4)
+        advantages = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, unbiased=False, keepdim=True) + 1e-4)
+        for row, advantage in enumerate(advantages.flatten()):
+            gain = torch.min(ratio[row] * advantage, ratio[row].clamp(0.8, 1.2) * advantage)
+            losses.append((0.5 * kl[row] - gain)[mask[row]].mean())
+            kls += kl[row][mask[row]].tolist()
+    values = metrics_of(start / "1")[1][1]
+    assert len(losses) == 12
+    assert values["loss"] == pytest.approx(float(sum(losses) / 12), abs=1e-5)
+    assert values["kl"] == pytest.approx(sum(kls) / len(kls), abs=1e-5)
+    assert values["kl"] > 0.01, "far enough from the reference for the direction of the KL to matter"
+
+
 def test_two_updates_learn_from_one_rollout_and_the_second_is_off_policy(start):
     assert run_grpo("runs/1", num_iterations=2, max_steps=4) == 0
     values = [step for _, step in metrics_of(start / "1")]
@@ -203,12 +235,56 @@ def test_without_a_difference_in_reward_the_kl_still_pulls_back_to_the_reference
     (_, first), (_, second) = metrics_of(start / "1")
     assert first["grad_norm"] < 1e-6
     assert second["grad_norm"] > 1e-4
+    assert second["loss"] == pytest.approx(0.5 * second["kl"], rel=0.3), "means over completions and over tokens differ"
 
 
 def test_a_resumed_run_keeps_the_starting_weights_as_its_reference(start):
     assert run_grpo("runs/1", max_steps=3) == 0
     assert run_grpo("runs/1", max_steps=4, from_resume=1) == 0
     assert metrics_of(start / "1")[3][1]["kl"] > 0.0
+
+
+def test_a_resumed_run_keeps_its_reference_when_the_file_it_started_from_has_changed(start):
+    assert run_grpo("runs/whole", max_steps=3, beta=0.5) == 0
+    assert run_grpo("runs/parts", max_steps=2, beta=0.5) == 0
+    weights = start / "start" / "model" / "model.safetensors"
+    save_file({name: value + 0.01 for name, value in load_file(weights).items()}, weights, metadata={"format": "pt"})
+    assert run_grpo("runs/parts", max_steps=3, beta=0.5, from_resume=1) == 0
+    assert metrics_of(start / "parts") == metrics_of(start / "whole")
+    assert same_weights(start / "parts", start / "whole")
+
+
+def test_a_run_that_never_reached_a_checkpoint_starts_again_with_the_weights_of_now_as_its_reference(start):
+    assert run_grpo("runs/1", max_steps=1) == 0
+    (start / "1" / "checkpoint" / "state.pt").unlink()
+    weights = start / "start" / "model" / "model.safetensors"
+    save_file({name: value + 0.01 for name, value in load_file(weights).items()}, weights, metadata={"format": "pt"})
+    assert run_grpo("runs/1", max_steps=1, from_resume=1) == 0
+    assert metrics_of(start / "1")[0][1]["kl"] == 0.0
+
+
+@pytest.mark.parametrize(("flag", "said"), [
+    ({"num_generations": 2}, "num_generations 4, now 2"), ({"temperature": 0.5}, "temperature 1.0, now 0.5")])
+def test_between_two_updates_on_one_rollout_a_resume_keeps_how_it_was_sampled(start, capfd, flag, said):
+    assert run_grpo("runs/1", num_iterations=2, max_steps=1) == 0
+    assert run_grpo("runs/1", num_iterations=2, max_steps=2, from_resume=1, **flag) == 2
+    assert capfd.readouterr().err == (
+        f"error: the checkpoint lies between two updates on one rollout, made with {said}; resume with what it was "
+        "made with, or start a new job\n")
+
+
+def test_after_the_last_update_on_a_rollout_a_resume_may_sample_otherwise(start):
+    assert run_grpo("runs/1", num_iterations=2, max_steps=2) == 0
+    assert run_grpo("runs/1", num_iterations=2, max_steps=3, from_resume=1, num_generations=2) == 0
+
+
+def test_a_prompt_that_the_chat_template_refuses_is_named_by_its_row(start, capfd):
+    (start / "start" / "model" / "chat_template.jinja").write_text(
+        "{% for m in messages %}{% if m.content == '99+01' %}{{ raise_exception('not this one') }}{% endif %}"
+        "{{ m.content }}{% endfor %}")
+    assert run_grpo("runs/1") == 2
+    assert capfd.readouterr().err == (
+        "error: data.jsonl, row 3: the tokenizer's chat template refuses it: not this one\n")
 
 
 def test_a_step_records_trl_s_names_and_its_completions(start):
@@ -251,7 +327,7 @@ def test_completions_beyond_the_model_s_positions_are_refused_before_training(ho
     save_start(home, "gpt2")
     assert run_grpo("runs/1", max_gen_len=63) == 2
     assert capfd.readouterr().err == (
-        "error: --max_seq_len 66 and --max_gen_len 63 make up to 129 tokens, and the model has 128 positions; lower "
+        "error: --max_seq_len 66 and --max_gen_len 63: up to 129 tokens, and the model has 128 positions; lower "
         "one of them\n")
 
 

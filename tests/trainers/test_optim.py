@@ -10,8 +10,8 @@ NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
 
 def take_step(model, **changes):
     optimizer = build_optimizer(model, SFTConfig(learning_rate=0.5, weight_decay=0.0))
-    return optimizer_step(optimizer, model.parameters(), scaler=NO_SCALER, step=7,
-                          **{"learning_rate": 0.1, "grad_clip": 1.0, **changes})
+    return optimizer_step(optimizer, model.parameters(), step=7,
+                          **{"learning_rate": 0.1, "grad_clip": 1.0, "scaler": NO_SCALER, **changes})
 
 
 @pytest.mark.parametrize(("step", "expected"), [(50, 0.55e-3), (100, 0.1e-3), (25, 1e-3 * (0.1 + 0.45 * 1.70710678))])
@@ -46,6 +46,15 @@ def test_a_gradient_that_is_not_finite_names_its_step_and_changes_nothing(bad):
     with pytest.raises(Diverged, match="gradient at step 7 is not finite"):
         take_step(model)
     assert model.weight.item() == 2.0
+
+
+def test_the_scaler_of_fp16_skips_a_step_that_overflowed_and_lowers_its_scale():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(2.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, enabled=True)
+    scaler.scale(model.weight.sum() * float("inf")).backward()
+    assert take_step(model, scaler=scaler) == float("inf")
+    assert (model.weight.item(), scaler.get_scale()) == (2.0, 32.0)
 
 
 def test_a_loss_that_is_not_finite_names_its_step():

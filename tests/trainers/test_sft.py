@@ -1,9 +1,12 @@
 import json
+import os
+import signal
 
 import pytest
 import torch
 
 from tests.trainers.sft_runs import run_sft
+from trainers import evaluation
 from trainers.records import read_rows
 from trainers.sft import count_label_tokens, sft_loss
 
@@ -126,6 +129,38 @@ def test_rows_cut_so_short_that_nothing_is_taught_do_no_harm(home):
     assert [values["loss"] for _, _, values in metrics_of(home / "runs" / "1")] == [0.0, 0.0, 0.0]
 
 
+def test_rows_that_are_cut_before_the_assistant_speaks_are_told_once(home):
+    run_sft("runs/1", max_seq_len=3, epochs=1)
+    log = (home / "runs" / "1" / "log.txt").read_text()
+    assert log.count("teach nothing") == 1
+    assert ("warning: 4 of the 4 rows of step 1 are cut by --max_seq_len 3 before the assistant speaks, and teach "
+            "nothing\n") in log
+
+
+@pytest.mark.parametrize(("batch_size", "accumulation_steps"), [(2, 2), (1, 4), (3, 1)])
+def test_the_loop_averages_over_the_tokens_of_the_step_however_it_is_cut(home, batch_size, accumulation_steps):
+    rows = [("1", "2"), ("12+30", "a much longer answer than the others"), ("5", "6 7 8"), ("x", "y")]
+    with (home / "runs" / "data.jsonl").open("w") as file:
+        for question, answer in rows[:batch_size * accumulation_steps]:
+            turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+            file.write(json.dumps({"conversations": turns}) + "\n")
+    assert run_sft("runs/whole", max_steps=1) == 0
+    assert run_sft("runs/cut", batch_size=batch_size, accumulation_steps=accumulation_steps, max_steps=1) == 0
+    (_, _, whole), (_, _, cut) = metrics_of(home / "runs" / "whole")[0], metrics_of(home / "runs" / "cut")[0]
+    assert cut["loss"] == pytest.approx(whole["loss"])
+    assert cut["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
+
+
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_the_balance_of_the_experts_is_part_of_the_loss(home, accumulation_steps):
+    """Report 42: with no token to learn, the loss is the balance alone, and it has a gradient."""
+    run_sft("runs/1", use_moe=1, max_seq_len=3, batch_size=4 // accumulation_steps,
+            accumulation_steps=accumulation_steps, max_steps=1)
+    values = metrics_of(home / "runs" / "1")[0][2]
+    assert 5e-4 <= values["loss"] < 1e-3, "0.0005 times a balance that is 1 when the experts share evenly"
+    assert values["grad_norm"] > 0.0
+
+
 def test_the_loss_falls_to_nothing_on_ten_rows(home):
     run_sft("runs/1", epochs=60, batch_size=10, lr_schedule="constant")
     values = json.loads((home / "runs" / "1" / "result.json").read_text())
@@ -173,6 +208,28 @@ def test_stop_at_ends_the_run_in_order_and_a_resume_does_not_go_on(home):
     assert (result["exit_code"], result["steps"], result["total_steps"], result["stopped_early"]) == (0, 0, 6, True)
     assert run_sft("runs/1", **flags, from_resume=1) == 0
     assert evaluations_of(home / "runs" / "1") == [0]
+
+
+@pytest.mark.parametrize(("at", "trained"), [(0, []), (2, [1, 2])])
+def test_a_stop_request_during_an_evaluation_takes_effect_right_after_it(home, monkeypatch, at, trained):
+    def evaluate_and_be_stopped(model, tokenizer, run, config, step):
+        if step == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return evaluate(model, tokenizer, run, config, step)
+
+    evaluate = evaluation.evaluate
+    monkeypatch.setattr(evaluation, "evaluate", evaluate_and_be_stopped)
+    flags = {**EVALUATED, "eval_interval": 2}
+    assert run_sft("runs/1", **flags) == 3
+    result = json.loads((home / "runs" / "1" / "result.json").read_text())
+    assert (result["steps"], result["checkpoint_step"]) == (at, at)
+    assert result["error"] == f"stopped on request; the checkpoint is at step {at} of 6"
+    assert [step for step, _, values in metrics_of(home / "runs" / "1") if "loss" in values] == trained
+    monkeypatch.undo()
+    monkeypatch.setenv("NIGHTSHIFT_HOME", str(home))
+    assert run_sft("runs/1", **flags, from_resume=1) == 0
+    assert run_sft("runs/2", **flags) == 0
+    assert metrics_of(home / "runs" / "1") == metrics_of(home / "runs" / "2"), "no evaluation is repeated"
 
 
 def test_a_resume_repeats_no_evaluation_and_misses_none(home):
