@@ -41,6 +41,8 @@ class About:
     path: PathKind | None = None
 
 
+LARGEST = 10**9  # of a number of steps or rows
+
 # A table, one parameter per paragraph.
 # fmt: off
 Epochs = Annotated[int, Field(ge=1, le=10_000), About(
@@ -59,7 +61,7 @@ MaxSeqLen = Annotated[int, Field(ge=2, le=1_000_000), About(
     help_zh="样本的最大词元数；强化学习中为提示的最大词元数，从开头截断。")]
 MaxGenLen = Annotated[int, Field(ge=1, le=1_000_000), About(
     label="Maximum generation", label_zh="最大生成长度", help="Longest completion in tokens.", help_zh="生成内容的最大词元数。")]
-MaxSteps = Annotated[int | None, Field(ge=1), About(
+MaxSteps = Annotated[int | None, Field(ge=1, le=LARGEST), About(
     label="Maximum steps", label_zh="最大步数", help="End after this many optimizer steps, even within an epoch.",
     help_zh="达到该优化步数即结束，即使一轮尚未完成。", expert=True)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1), About(
@@ -69,11 +71,11 @@ EvalDataPath = Annotated[str | None, Field(min_length=1), About(
     label="Evaluation data", label_zh="评测数据",
     help="JSONL of held-out prompts with an answer; logged as eval/greedy_accuracy and eval/sampled_accuracy.",
     help_zh="带答案的留出提示 JSONL；记录为 eval/greedy_accuracy 和 eval/sampled_accuracy。", path=PathKind.FILE)]
-EvalInterval = Annotated[int, Field(ge=0), About(
+EvalInterval = Annotated[int, Field(ge=0, le=LARGEST), About(
     label="Evaluation interval", label_zh="评测间隔",
     help="Evaluate every this many steps; 0: only before the first step and after the last.",
     help_zh="每隔多少步评测一次；0 表示仅在开始前和结束后评测。")]
-EvalSize = Annotated[int, Field(ge=1), About(
+EvalSize = Annotated[int, Field(ge=1, le=LARGEST), About(
     label="Evaluation prompts", label_zh="评测提示数", help="How many rows of the evaluation data are asked, from the first.",
     help_zh="使用评测数据的前多少行。", expert=True)]
 EvalTemperature = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False), About(
@@ -96,7 +98,7 @@ WeightDecay = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), About(
 LrSchedule = Annotated[Literal["cosine", "constant"], About(
     label="Learning rate schedule", label_zh="学习率调度", help="cosine falls to a tenth over the run, as in the scripts.",
     help_zh="cosine 在训练中降至十分之一（与脚本一致）。", group=Group.ALGORITHM, expert=True)]
-WarmupSteps = Annotated[int, Field(ge=0), About(
+WarmupSteps = Annotated[int, Field(ge=0, le=LARGEST), About(
     label="Warm-up steps", label_zh="预热步数", help="Optimizer steps over which the learning rate rises from zero.",
     help_zh="学习率从零上升所用的优化步数。", group=Group.ALGORITHM, expert=True)]
 
@@ -166,13 +168,13 @@ SaveDir = Annotated[str, Field(min_length=1), About(
     group=Group.SAVE, path=PathKind.OUTPUT)]
 SaveWeight = Annotated[str, Field(pattern=r"^\w[\w.-]*$"), About(
     label="Save as", label_zh="权重名称", help="Name of the published weights.", help_zh="发布权重的名称。", group=Group.SAVE)]
-LogInterval = Annotated[int, Field(ge=1), About(
+LogInterval = Annotated[int, Field(ge=1, le=LARGEST), About(
     label="Log interval", label_zh="日志间隔", help="Optimizer steps between two log lines.", help_zh="两行日志之间的优化步数。",
     group=Group.SAVE)]
-SaveInterval = Annotated[int, Field(ge=1), About(
+SaveInterval = Annotated[int, Field(ge=1, le=LARGEST), About(
     label="Save interval", label_zh="保存间隔", help="Optimizer steps between two checkpoints.", help_zh="两个检查点之间的优化步数。",
     group=Group.SAVE)]
-SampleInterval = Annotated[int, Field(ge=1), About(
+SampleInterval = Annotated[int, Field(ge=1, le=LARGEST), About(
     label="Sample interval", label_zh="样本记录间隔", help="Optimizer steps between two recorded sets of completions.",
     help_zh="两次记录生成样本之间的优化步数。", group=Group.SAVE, expert=True)]
 FromResume = Annotated[bool, About(

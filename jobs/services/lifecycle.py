@@ -136,6 +136,8 @@ def finish_attempt(
     Raises:
         Fenced: the attempt no longer holds the lease.
     """
+    if outcome == Attempt.Outcome.CANCELLED:
+        cause = "; ".join(filter(None, (_cancelled_by(_who_cancelled(attempt.job)), cause)))
     _end(attempt, outcome, cause, exit_code, status=outcome, finished_at=timezone.now(), result=result or {})
     record(attempt.job, Event.Kind.ENDED, detail=f"{attempt.get_outcome_display()}: {cause}".removesuffix(": "))
     transaction.on_commit(partial(wake_workers, besides=attempt.worker_id or 0))
@@ -169,9 +171,10 @@ def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: in
 def _cancel_if_asked(job: Job) -> bool:
     """Cancel a job that came back to the queue after a person asked to cancel it; nobody else would."""
     asked = Job.objects.filter(pk=job.pk, status=Job.Status.QUEUED, cancel_requested_at__isnull=False)
-    cancelled = asked.update(status=Job.Status.CANCELLED, finished_at=timezone.now(), cause="cancelled")
+    cause = _cancelled_by(_who_cancelled(job))
+    cancelled = asked.update(status=Job.Status.CANCELLED, finished_at=timezone.now(), cause=cause)
     if cancelled:
-        record(job, Event.Kind.ENDED, detail="cancelled")
+        record(job, Event.Kind.ENDED, detail=cause)
     return bool(cancelled)
 
 
@@ -200,6 +203,10 @@ def _refusal(job: Job) -> NotPossible:
         return NotPossible(f"job {job.pk} is already being cancelled")
     word = "already " if job.is_finished else ""
     return NotPossible(f"job {job.pk} is {word}{job.get_status_display().lower()}")
+
+
+def _who_cancelled(job: Job) -> User | None:
+    return User.objects.filter(pk__in=Job.objects.filter(pk=job.pk).values("cancel_requested_by")).first()
 
 
 def _cancelled_by(by: User | None) -> str:

@@ -23,7 +23,7 @@ def settle(attempt: Attempt) -> None:
         ending = Ending(outcome=Attempt.Outcome.COMPLETED, exit_code=DONE)
         record_end(attempt, ending, folder=folder, rows=upload(attempt.job, folder))
     elif attempt.job.cancel_requested_at is not None:
-        record_end(attempt, Ending(outcome=Attempt.Outcome.CANCELLED, cause="cancelled; its worker was gone"))
+        record_end(attempt, Ending(outcome=Attempt.Outcome.CANCELLED, cause="its worker was gone"))
     else:
         cause = f"worker {attempt.worker or ''} was gone for longer than the lease"
         record_end(attempt, Ending(outcome=Attempt.Outcome.LOST, cause=cause, again=True))

@@ -43,7 +43,7 @@ def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_kille
     if exit_code == DONE and result is not None:
         return Ending(outcome=Outcome.COMPLETED, exit_code=DONE)
     if asked is Asked.CANCEL:
-        return Ending(outcome=Outcome.CANCELLED, cause=f"cancelled; {_checkpoint(folder)}", exit_code=exit_code)
+        return Ending(outcome=Outcome.CANCELLED, cause=_checkpoint(folder), exit_code=exit_code)
     if asked is Asked.DRAIN and (exit_code < 0 or exit_code in (STOPPED, NO_LOCK)):
         cause = f"the worker was stopped; {_checkpoint(folder)}"
         return Ending(outcome=Outcome.DRAINED, cause=cause, exit_code=exit_code, again=True)

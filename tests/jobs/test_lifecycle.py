@@ -105,3 +105,12 @@ def test_a_job_that_comes_back_after_a_cancel_was_asked_is_cancelled():
     requeue_attempt(attempt, Attempt.Outcome.DRAINED, cause="the worker was stopped")
     job.refresh_from_db()
     assert (job.status, job.attempts.get().outcome) == (Job.Status.CANCELLED, Attempt.Outcome.DRAINED)
+
+
+def test_the_cause_of_a_cancelled_run_says_by_whom_and_where_it_can_continue():
+    job, asker = queued(), person()
+    attempt = claim_next(worker())
+    request_cancel(job, by=asker)
+    finish_attempt(attempt, Attempt.Outcome.CANCELLED, cause="checkpoint at step 40", result=None)
+    job.refresh_from_db()
+    assert job.cause == f"cancelled by {asker.get_username()}; checkpoint at step 40"

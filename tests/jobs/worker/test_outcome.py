@@ -61,7 +61,7 @@ def test_faults_of_the_machine_are_tried_again(tmp_path, status, word):
 @pytest.mark.parametrize("status", [3, 1, -9, 128 + 15, 128 + 9])
 def test_whatever_the_status_a_cancelled_attempt_was_cancelled(tmp_path, status):
     found = ending(tmp_path, status, asked=Asked.CANCEL, checkpoint=40)
-    assert (found.outcome, found.cause, found.again) == ("cancelled", "cancelled; checkpoint at step 40", False)
+    assert (found.outcome, found.cause, found.again) == ("cancelled", "checkpoint at step 40", False)
 
 
 def test_a_job_that_finished_before_it_could_be_cancelled_completed(tmp_path):
