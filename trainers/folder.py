@@ -29,7 +29,8 @@ class RunFolder:
         self.log(f"$ {line}{device}")
         (self.path / "result.json").unlink(missing_ok=True)
         if not command.config.from_resume:
-            shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+            if (checkpoint := self.path / "checkpoint").exists():
+                shutil.rmtree(checkpoint)  # one that cannot be removed must not be resumed from later
             for name in ("metrics.jsonl", "samples.jsonl"):
                 (self.path / name).unlink(missing_ok=True)
         self.write_json("config.json", {"type": command.config.type_name, **command.config.model_dump()})

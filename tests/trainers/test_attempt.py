@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,16 @@ def test_a_resume_survives_what_a_kill_or_a_full_disk_left_in_the_records(home, 
     assert run_sft("runs/1", max_steps=2, from_resume=1) == 0
     assert [row["step"] for row in read_rows(folder / "metrics.jsonl")] == [1, 2]
     assert result_of(home)["checkpoint_step"] == 2
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_told_before_training(home, capfd):
+    run_sft("runs/1", max_steps=1)
+    shutil.rmtree(home / "runs" / "1" / "checkpoint")
+    (home / "runs" / "1" / "checkpoint").write_text("no folder")
+    assert run_sft("runs/1", max_steps=1) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("error: --run_dir: ")
+    assert error.count("\n") == 1
 
 
 def test_data_outside_the_allowed_folders_is_not_even_hashed(home, tmp_path_factory):
