@@ -8,4 +8,9 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webadmin.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from webadmin.environment import WrongSetting
+
+    try:
+        execute_from_command_line(sys.argv)
+    except WrongSetting as error:
+        sys.exit(f"error: {error}")

@@ -1,24 +1,25 @@
 """Settings, read from the environment and from ``.env`` (``.env.example`` names every variable)."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-import environ
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
 from jobs.stack.broker import broker_url
+from webadmin.environment import Environment, WrongSetting
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
-environ.Env.read_env(env.str("NIGHTSHIFT_ENV_FILE", str(BASE_DIR / ".env")))
+env = Environment()
+Environment.read_env(env.str("NIGHTSHIFT_ENV_FILE", str(BASE_DIR / ".env")))
 
-NIGHTSHIFT_HOME = Path(env.str("NIGHTSHIFT_HOME", str(BASE_DIR / ".nightshift"))).resolve()
-NIGHTSHIFT_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+NIGHTSHIFT_HOME = env.writable_folder("NIGHTSHIFT_HOME", BASE_DIR / ".nightshift")
+os.environ["NIGHTSHIFT_HOME"] = str(NIGHTSHIFT_HOME)  # `trainers.paths` and whatever is started read it from there
 
-SECRET_KEY = env.str("SECRET_KEY")
+SECRET_KEY = env.secret("SECRET_KEY")
 DEBUG = env.bool("DEBUG", False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -70,7 +71,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.db_url("DATABASE_URL", f"sqlite:///{NIGHTSHIFT_HOME / 'nightshift.sqlite3'}")}
+DATABASES = {"default": env.database("DATABASE_URL", NIGHTSHIFT_HOME / "nightshift.sqlite3")}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A write that begins as a read cannot be locked out half-way: with IMMEDIATE every transaction waits its turn.
     DATABASES["default"]["OPTIONS"] = {
@@ -94,7 +95,7 @@ LOGIN_REDIRECT_URL = "admin:index"
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
-TIME_ZONE = env.str("TIME_ZONE", "UTC")
+TIME_ZONE = env.time_zone("TIME_ZONE")
 USE_TZ = True
 
 STATIC_URL = "static/"
@@ -112,7 +113,7 @@ STORAGES = {
 }
 
 # A message only says that there may be work, so losing or doubling one is harmless.
-CELERY_BROKER_URL = broker_url(env.str("REDIS_URL", ""), NIGHTSHIFT_HOME)
+CELERY_BROKER_URL = broker_url(env.broker("REDIS_URL"), NIGHTSHIFT_HOME)
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -135,18 +136,20 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 
 # Seconds. A lease outlives several heartbeats, and a trainer is killed before its lease can expire.
-NIGHTSHIFT_LEASE = env.float("NIGHTSHIFT_LEASE", 60.0)
-NIGHTSHIFT_HEARTBEAT = env.float("NIGHTSHIFT_HEARTBEAT", 5.0)
-NIGHTSHIFT_GRACE = env.float("NIGHTSHIFT_GRACE", 30.0)
+NIGHTSHIFT_LEASE = env.number("NIGHTSHIFT_LEASE", 60.0)
+NIGHTSHIFT_HEARTBEAT = env.number("NIGHTSHIFT_HEARTBEAT", 5.0)
+NIGHTSHIFT_GRACE = env.number("NIGHTSHIFT_GRACE", 30.0)
+if NIGHTSHIFT_LEASE < 4 * NIGHTSHIFT_HEARTBEAT:  # else one late heartbeat would end a trainer
+    raise WrongSetting("NIGHTSHIFT_LEASE must be at least four times NIGHTSHIFT_HEARTBEAT")
 NIGHTSHIFT_MAX_REQUEUES = 3
-NIGHTSHIFT_LOG_LIMIT = env.int("NIGHTSHIFT_LOG_LIMIT", 200_000_000)
+NIGHTSHIFT_LOG_LIMIT = int(env.number("NIGHTSHIFT_LOG_LIMIT", 200_000_000))
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": env.log_level("LOG_LEVEL")},
 }
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 LONGEST_SOCKET_PATH = 100  # bytes; the kernel's limit is 108, macOS's 104
 
@@ -15,7 +16,7 @@ class NoBroker(RuntimeError):
 
 def broker_url(redis_url: str, home: Path) -> str:
     """Return ``redis_url``, or the address of the embedded broker of ``home`` when there is none."""
-    return redis_url or f"redis+socket://{socket_path(home)}?virtual_host=0"
+    return redis_url or f"redis+socket://{quote(str(socket_path(home)))}?virtual_host=0"
 
 
 def socket_path(home: Path) -> Path:
@@ -68,6 +69,12 @@ def server_command(home: Path) -> list[str]:
         "--dir": str(data),
     }
     return [server_program(), *(word for pair in flags.items() for word in pair)]
+
+
+def without_password(url: str) -> str:
+    """Return a broker's address as a terminal may show it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def broker_answers(url: str) -> bool:

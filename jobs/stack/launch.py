@@ -11,7 +11,7 @@ from typing import Self
 from django.conf import settings
 from django.db import connections
 
-from jobs.stack.broker import broker_answers, server_command, socket_path
+from jobs.stack.broker import broker_answers, broker_url, server_command, without_password
 from jobs.stack.devices import find_devices, worker_command
 from jobs.stack.lock import StackLock, require_free_port
 from jobs.stack.prepare import ADMIN_NAME, collect_static, ensure_admin, prepare_database
@@ -19,6 +19,7 @@ from jobs.stack.processes import Child, Program, stop_together
 
 HOST = "127.0.0.1"
 START_TIMEOUT = 60.0  # seconds until the broker or the admin must answer
+OTHERS_TIMEOUT = 10.0  # seconds for a broker that somebody else runs
 POLL = 0.1  # seconds
 WEB_WORKERS, WEB_THREADS = 2, 4
 
@@ -46,7 +47,7 @@ class Stack:
 
         Raises:
             AlreadyRunning, PortTaken: somebody else is there.
-            NoBroker, NotStarted: a part cannot run.
+            NoBroker, NoDatabase, NotStarted: a part cannot run.
         """
         self.lock.__enter__()
         try:
@@ -98,19 +99,20 @@ class Stack:
             self.say(f"First admin account: {ADMIN_NAME}   one-time password: {password}   (shown only now; change it)")
 
     def _wait_for(self, name: str, answers: Callable[[], bool], children: list[Child]) -> None:
-        deadline = time.monotonic() + START_TIMEOUT
+        timeout = START_TIMEOUT if children else OTHERS_TIMEOUT
+        deadline = time.monotonic() + timeout
         while not self.stopping() and not answers():
             self.tend()
             if time.monotonic() > deadline:
-                logs = ", ".join(str(child.log) for child in children) or settings.CELERY_BROKER_URL
-                raise NotStarted(f"{name} does not answer after {START_TIMEOUT:.0f} s: see {logs}")
+                where = ", ".join(str(child.log) for child in children) or without_password(settings.CELERY_BROKER_URL)
+                raise NotStarted(f"{name} does not answer after {timeout:.0f} s: see {where}")
             time.sleep(POLL)
 
 
 def broker_programs() -> list[Program]:
     """Return the embedded broker, or nothing where the team has its own."""
     home = settings.NIGHTSHIFT_HOME
-    if str(socket_path(home)) not in settings.CELERY_BROKER_URL:
+    if broker_url("", home) != settings.CELERY_BROKER_URL:
         return []
     return [Program(name="broker", argv=server_command(home))]
 

@@ -9,13 +9,26 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
+from django.db import DatabaseError, connection
 
 ADMIN_NAME = "admin"
 
 
+class NoDatabase(RuntimeError):
+    """The database does not answer, or refuses the tables."""
+
+
 def prepare_database() -> None:
-    """Create or bring up to date the tables."""
-    call_command("migrate", interactive=False, verbosity=0)
+    """Create or bring up to date the tables.
+
+    Raises:
+        NoDatabase: it cannot be used.
+    """
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+    except DatabaseError as error:
+        name = connection.settings_dict["NAME"]
+        raise NoDatabase(f"the database {name} cannot be used: {' '.join(str(error).split())}") from None
 
 
 def collect_static() -> bool:

@@ -16,6 +16,7 @@ from jobs.stack.broker import NoBroker
 from jobs.stack.demo_batch import REQUIRED_GAIN, gain, submit_demo
 from jobs.stack.launch import NotStarted, Stack
 from jobs.stack.lock import AlreadyRunning, PortTaken, running_address
+from jobs.stack.prepare import NoDatabase
 from jobs.stack.progress import Board, log_tail, table
 from jobs.stack.signals import StopFlag
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
             with self.served(port) as tend:
                 jobs = self.follow(submit_demo(first_admin()), tend)
                 self.judge(jobs)
-        except (AlreadyRunning, PortTaken, NoBroker, NotStarted) as error:
+        except (AlreadyRunning, PortTaken, NoBroker, NoDatabase, NotStarted) as error:
             raise CommandError(str(error)) from None
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import time
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -9,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs.stack.broker import NoBroker
 from jobs.stack.launch import NotStarted, Stack
 from jobs.stack.lock import AlreadyRunning, PortTaken
+from jobs.stack.prepare import NoDatabase
 from jobs.stack.signals import StopFlag
 
 DEFAULT_PORT = 8000
@@ -25,11 +27,12 @@ class Command(BaseCommand):
         stopping = StopFlag()
         try:
             with Stack(port, say=self.say, stopping=stopping) as stack:
-                self.say("Ctrl-C stops it.")
+                if not stopping():
+                    self.say("Ctrl-C stops it.")
                 while not stopping():
                     stack.tend()
                     time.sleep(0.2)
-        except (AlreadyRunning, PortTaken, NoBroker, NotStarted) as error:
+        except (AlreadyRunning, PortTaken, NoBroker, NoDatabase, NotStarted) as error:
             raise CommandError(str(error)) from None
         self.say("Stopped.")
 
@@ -40,5 +43,11 @@ class Command(BaseCommand):
 
 def add_port_argument(parser: CommandParser) -> None:
     """Add ``--port``, whose default an operator can set."""
-    default = int(os.environ.get("NIGHTSHIFT_PORT", DEFAULT_PORT))
-    parser.add_argument("--port", type=int, default=default, help="where the admin listens (default: %(default)s)")
+    default = os.environ.get("NIGHTSHIFT_PORT") or str(DEFAULT_PORT)
+    parser.add_argument("--port", type=_port, default=default, help="where the admin listens (default: %(default)s)")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535):
+        raise ArgumentTypeError(f"{text} is no port; give 1 to 65535, here or in NIGHTSHIFT_PORT")
+    return int(text)
