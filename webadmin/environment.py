@@ -45,7 +45,8 @@ class Environment(environ.Env):
 
     def secret(self, var: str) -> str:
         """Return a value that has to be there."""
-        if not (value := self.str(var, "")):
+        value: str = self.str(var, "")
+        if not value:
             make = "python -c 'import secrets; print(secrets.token_urlsafe(50))'"
             raise WrongSetting(f"{var} is missing or empty: put a long random one into .env ({make})")
         return value
@@ -76,7 +77,7 @@ class Environment(environ.Env):
 
     def broker(self, var: str) -> str:
         """Return the address of the team's broker, or nothing. The message shows no password."""
-        url = self.str(var, "")
+        url: str = self.str(var, "")
         try:
             parts = urlsplit(url)
             usable = parts.scheme in BROKERS and (parts.port is None or parts.port > 0)
@@ -88,14 +89,14 @@ class Environment(environ.Env):
 
     def time_zone(self, var: str) -> str:
         """Return the name of a time zone."""
-        name = self.str(var, "") or "UTC"
+        name: str = self.str(var, "") or "UTC"
         if name not in zoneinfo.available_timezones():
             raise WrongSetting(f"{var}={name} is no time zone; name one as Asia/Shanghai")
         return name
 
     def log_level(self, var: str) -> str:
         """Return the name of a level of Python's logging."""
-        name = self.str(var, "").upper() or "INFO"
+        name: str = self.str(var, "").upper() or "INFO"
         if name not in logging.getLevelNamesMapping():
             raise WrongSetting(f"{var}={name} is no level; write DEBUG, INFO, WARNING or ERROR")
         return name
