@@ -84,3 +84,21 @@ def test_the_random_state_is_that_of_before(home):
     first = evaluate(model, tokenizer, run, config, 3)
     assert torch.equal(torch.get_rng_state(), before)
     assert evaluate(model, tokenizer, run, config, 3) == first
+
+
+def answers_of(home, name, **flags):
+    """Return the greedy and the sampled answers of random weights to four prompts, before training and after a step."""
+    assert run_grpo(f"runs/{name}", max_steps=1, learning_rate=1e-12, eval_data_path="runs/data.jsonl", **flags) == 0
+    rows = [row for row in read_rows(home / "runs" / name / "samples.jsonl") if row["kind"] == "eval"]
+    greedy, sampled = zip(*([completion["text"] for completion in row["completions"]] for row in rows), strict=True)
+    return greedy[:4], greedy[4:], sampled[:4], sampled[4:]
+
+
+def test_greedy_answers_do_not_depend_on_chance_and_sampled_ones_do_at_their_temperature(home):
+    save_start(home)
+    greedy, greedy_later, sampled, sampled_later = answers_of(home, "warm")
+    assert greedy == greedy_later
+    assert not set(sampled) & set(greedy)
+    assert sampled != sampled_later
+    greedy, _, sampled, _ = answers_of(home, "cold", eval_temperature=1e-4)
+    assert sampled == greedy

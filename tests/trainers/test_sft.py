@@ -111,6 +111,17 @@ def test_a_new_learning_rate_wins_on_resume_and_keeps_the_schedule_position(home
     assert fourth[2]["learning_rate"] == pytest.approx(0.1 * (0.1 + 0.45 * (1 - 0.5)))     # cos(pi * 4 / 6) = -0.5
 
 
+def test_what_was_logged_after_the_checkpoint_stands_once_after_a_resume(home):
+    flags = {"lr_schedule": "constant"}
+    run_sft("runs/1", max_steps=2, **flags)
+    checkpoint = (home / "runs" / "1" / "checkpoint" / "state.pt").read_bytes()
+    run_sft("runs/1", max_steps=3, **flags, from_resume=1)
+    (home / "runs" / "1" / "checkpoint" / "state.pt").write_bytes(checkpoint)        # as if killed after logging step 3
+    run_sft("runs/1", max_steps=4, **flags, from_resume=1)
+    run_sft("runs/2", max_steps=4, **flags)
+    assert metrics_of(home / "runs" / "1") == metrics_of(home / "runs" / "2")
+
+
 def test_without_from_resume_a_run_starts_over(home):
     run_sft("runs/1", max_steps=2)
     run_sft("runs/1", max_steps=1)
