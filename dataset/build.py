@@ -89,8 +89,9 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Build the data sets and the tokenizer that ship.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent,
-                        help="folder to write to (default: dataset/)")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent, help="folder to write to (default: dataset/)"
+    )
     out = parser.parse_args().out
     build(out)
     print(f"built {', '.join(path.name for path in sorted(out.glob('*.jsonl')))} and tokenizer/ in {out}")

@@ -31,8 +31,9 @@ class PromptRows:
         return prompt
 
 
-def prompt_ids(tokenizer: PreTrainedTokenizerBase, messages: list[Turn], max_seq_len: int, *,
-               thinking: bool = False) -> list[int]:
+def prompt_ids(
+    tokenizer: PreTrainedTokenizerBase, messages: list[Turn], max_seq_len: int, *, thinking: bool = False
+) -> list[int]:
     """Return the prompt's tokens, its end being where the assistant begins to speak.
 
     A prompt longer than ``max_seq_len`` loses its beginning, never the generation prompt at its end.

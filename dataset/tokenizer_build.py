@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 VOCABULARY = 384
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")  # 0 pads, 1 begins, 2 ends: MiniMind's numbers
-THINKING = ("<think>", "</think>")                         # single tokens that stay in the decoded text
+THINKING = ("<think>", "</think>")  # single tokens that stay in the decoded text
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -43,22 +43,33 @@ def write_tokenizer(folder: Path, *, wordings: Sequence[str]) -> None:
     for token in tokenizer["added_tokens"]:
         token["special"] = token["content"] in SPECIAL
     _write_json(folder / "tokenizer.json", tokenizer)
-    _write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "pad_token": SPECIAL[0], "bos_token": SPECIAL[1], "eos_token": SPECIAL[2],
-        "clean_up_tokenization_spaces": False, "model_max_length": 32_768,
-    })
+    _write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "pad_token": SPECIAL[0],
+            "bos_token": SPECIAL[1],
+            "eos_token": SPECIAL[2],
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": 32_768,
+        },
+    )
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8", newline="\n")
 
 
 def train_tokenizer(corpus: Sequence[str]) -> Tokenizer:
     """Return a BPE over bytes, so that every text round-trips, which splits numbers into digits."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=[*SPECIAL, *THINKING], show_progress=False,
-                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=[*SPECIAL, *THINKING],
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
     tokenizer.train_from_iterator(corpus, trainer)
     return tokenizer
 

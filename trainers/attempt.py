@@ -32,8 +32,14 @@ def run_attempt(command: Command) -> int:
         sys.stderr.write(f"error: --run_dir: {error}\n")
         return BAD_CONFIGURATION
     ending, progress = _train(command, folder)
-    write_result(folder, command.config, ending, seconds=time.monotonic() - began, records=Records(folder.path),
-                 progress=progress)
+    write_result(
+        folder,
+        command.config,
+        ending,
+        seconds=time.monotonic() - began,
+        records=Records(folder.path),
+        progress=progress,
+    )
     return ending.code
 
 
@@ -44,6 +50,7 @@ def _train(command: Command, folder: RunFolder) -> tuple[Exit, dict[str, Any]]:
         check_before_start(command.config)
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin at barriers slow a shared CPU threefold
         from trainers.runtime import build_run
+
         run = build_run(command.config, folder.path, device=command.options.device, log=folder.log)
         with stopping_on_signals(run):
             outcome = importlib.import_module(f"trainers.{command.config.type_name}").train(command.config, run)
@@ -71,7 +78,10 @@ def stopping_on_signals(run: "Run") -> Iterator[None]:
 
 
 def _progress(run: "Run | None", outcome: "Outcome | None") -> dict[str, Any]:
-    return {"steps": run.step if run else 0, "total_steps": run.total_steps if run else 0,
-            "stopped_early": outcome.stopped_early if outcome else False,
-            "published": outcome.published if outcome else None,
-            "device": str(run.device) if run else None}
+    return {
+        "steps": run.step if run else 0,
+        "total_steps": run.total_steps if run else 0,
+        "stopped_early": outcome.stopped_early if outcome else False,
+        "published": outcome.published if outcome else None,
+        "device": str(run.device) if run else None,
+    }

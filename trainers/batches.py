@@ -32,9 +32,14 @@ def read_batches(rows: Rows[Row], schedule: Schedule, *, after_step: int, num_wo
     """
     workers = min(num_workers, os.cpu_count() or 1) if len(rows) >= FEW_ROWS else 0
     steps = range(after_step + 1, schedule.total_steps + 1)
-    loader = DataLoader(_Readable(rows), batch_sampler=(schedule.rows_of(step) for step in steps), collate_fn=list,
-                        num_workers=workers, worker_init_fn=_ignore_stop_signals,
-                        generator=torch.Generator())  # its own: the run's draws stay as they are
+    loader = DataLoader(
+        _Readable(rows),
+        batch_sampler=(schedule.rows_of(step) for step in steps),
+        collate_fn=list,
+        num_workers=workers,
+        worker_init_fn=_ignore_stop_signals,
+        generator=torch.Generator(),
+    )  # its own: the run's draws stay as they are
     for batch in loader:
         for row in batch:
             if isinstance(row, DataError):
@@ -44,7 +49,7 @@ def read_batches(rows: Rows[Row], schedule: Schedule, *, after_step: int, num_wo
 
 def micro_batches(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     """Return ``rows`` in pieces of ``size``; the last may be smaller."""
-    return [rows[start:start + size] for start in range(0, len(rows), size)]
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _ignore_stop_signals(worker: int) -> None:

@@ -17,11 +17,18 @@ KEYS = {"model", "optimizer", "step", "epoch", "random", "extra"}  # of training
 START_OVER = "start over with --from_resume 0, or start a new job"
 
 
-def training_state(model: nn.Module, optimizer: torch.optim.Optimizer, *, step: int, epoch: int,
-                   extra: State | None = None) -> State:
+def training_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer, *, step: int, epoch: int, extra: State | None = None
+) -> State:
     """Return the state after optimizer step ``step``; ``extra`` is the algorithm's own, of tensors and plain values."""
-    return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "epoch": epoch,
-            "random": random_state(), "extra": extra or {}}
+    return {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": step,
+        "epoch": epoch,
+        "random": random_state(),
+        "extra": extra or {},
+    }
 
 
 def save_checkpoint(folder: Path, state: State) -> None:
@@ -65,8 +72,10 @@ def restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) ->
     try:
         model.load_state_dict(state["model"])
     except RuntimeError as error:
-        raise ConfigurationError("the checkpoint holds a model of another shape; start a new job, or resume with the "
-                                 f"parameters it was made with ({str(error).splitlines()[1].strip()})") from None
+        raise ConfigurationError(
+            "the checkpoint holds a model of another shape; start a new job, or resume with the "
+            f"parameters it was made with ({str(error).splitlines()[1].strip()})"
+        ) from None
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state["optimizer"]["state"], "param_groups": groups})
     set_random_state(state["random"])
@@ -74,8 +83,11 @@ def restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) ->
 
 def random_state() -> State:
     """Return the state of every random generator a run draws from."""
-    return {"python": random.getstate(), "torch": torch.get_rng_state(),
-            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
+    return {
+        "python": random.getstate(),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
 
 
 def set_random_state(state: State) -> None:

@@ -104,9 +104,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all training types."""
-    parser = OneLineParser(
-        prog="python -m trainers", allow_abbrev=False, description="Train a small language model."
-    )
+    parser = OneLineParser(prog="python -m trainers", allow_abbrev=False, description="Train a small language model.")
     types = parser.add_subparsers(dest="type", required=True, metavar="type")
     for name, config_class in TRAINING_TYPES.items():
         summary = (config_class.__doc__ or "").strip().splitlines()[0]

@@ -30,13 +30,24 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
     with torch.random.fork_rng(devices), run.autocast():
         torch.manual_seed(config.seed + step)
         greedy = _answer(engine, tokenizer, prompts, max_gen_len=config.max_gen_len, temperature=0)
-        sampled = _answer(engine, tokenizer, prompts, max_gen_len=config.max_gen_len,
-                          temperature=config.eval_temperature)
+        sampled = _answer(
+            engine, tokenizer, prompts, max_gen_len=config.max_gen_len, temperature=config.eval_temperature
+        )
     for prompt, ids, answers in list(zip(asked, prompts, zip(greedy, sampled, strict=True), strict=True))[:RECORDED]:
-        run.records.sample({"step": step, "kind": "eval", "prompt": tokenizer.decode(ids), "answer": prompt.answer,
-                            "completions": [_described(prompt, *answer) for answer in answers]})
-    return {"eval/greedy_accuracy": accuracy(asked, greedy), "eval/sampled_accuracy": accuracy(asked, sampled),
-            "eval/completion_length": sum(length for _, length, _ in greedy) / len(greedy)}
+        run.records.sample(
+            {
+                "step": step,
+                "kind": "eval",
+                "prompt": tokenizer.decode(ids),
+                "answer": prompt.answer,
+                "completions": [_described(prompt, *answer) for answer in answers],
+            }
+        )
+    return {
+        "eval/greedy_accuracy": accuracy(asked, greedy),
+        "eval/sampled_accuracy": accuracy(asked, sampled),
+        "eval/completion_length": sum(length for _, length, _ in greedy) / len(greedy),
+    }
 
 
 Answer = tuple[str, int, bool]  # text, length in tokens, truncated
@@ -49,8 +60,9 @@ def held_out_prompts(config: SFTConfig | GRPOConfig, tokenizer: Any = None) -> l
     asked = [rows[index] for index in range(min(config.eval_size, len(rows)))]
     asked = [prompt for prompt in asked if prompt.answer is not None]
     if not asked:
-        raise ConfigurationError(f"--eval_data_path {config.eval_data_path}: none of the first {config.eval_size} rows "
-                                 "has an answer")
+        raise ConfigurationError(
+            f"--eval_data_path {config.eval_data_path}: none of the first {config.eval_size} rows has an answer"
+        )
     return asked
 
 
@@ -70,18 +82,27 @@ def reached(stop_at: str | None, values: dict[str, float]) -> bool:
     return values[metric] >= bound if relation == ">=" else values[metric] <= bound
 
 
-def _answer(engine: TorchRolloutEngine, tokenizer: Any, prompts: list[list[int]], *, max_gen_len: int,
-            temperature: float) -> list[Answer]:
+def _answer(
+    engine: TorchRolloutEngine, tokenizer: Any, prompts: list[list[int]], *, max_gen_len: int, temperature: float
+) -> list[Answer]:
     answers: list[Answer] = []
     for start in range(0, len(prompts), ROWS_AT_ONCE):
-        rollout: Rollout = engine.rollout(prompts[start:start + ROWS_AT_ONCE], num_generations=1,
-                                          max_gen_len=max_gen_len, temperature=temperature)
-        answers += zip(completion_texts(rollout, tokenizer), rollout.lengths.tolist(), rollout.truncated.tolist(),
-                       strict=True)
+        rollout: Rollout = engine.rollout(
+            prompts[start : start + ROWS_AT_ONCE], num_generations=1, max_gen_len=max_gen_len, temperature=temperature
+        )
+        answers += zip(
+            completion_texts(rollout, tokenizer), rollout.lengths.tolist(), rollout.truncated.tolist(), strict=True
+        )
     return answers
 
 
 def _described(prompt: Prompt, text: str, length: int, truncated: bool) -> dict[str, Any]:
     reward = answer_reward(text, prompt.answer)
-    return {"text": text, "rewards": {"answer": reward}, "reward": reward, "advantage": None, "length": length,
-            "truncated": truncated}
+    return {
+        "text": text,
+        "rewards": {"answer": reward},
+        "reward": reward,
+        "advantage": None,
+        "length": length,
+        "truncated": truncated,
+    }

@@ -39,8 +39,10 @@ def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
     """
     if model.config.model_type not in PUBLISHED_TYPES:
         return None
-    state = {key: value.detach().to("cpu", torch.float16).contiguous()
-             for key, value in split_experts(model.state_dict()).items()}
+    state = {
+        key: value.detach().to("cpu", torch.float16).contiguous()
+        for key, value in split_experts(model.state_dict()).items()
+    }
     if any(not bool(value.isfinite().all()) for value in state.values()):
         raise Diverged("the weights are too large for the scripts' fp16 weight file; the run's model folder has them")
     name = weight_name(config.save_weight, model.config.hidden_size, moe=model.config.model_type == "qwen3_moe")

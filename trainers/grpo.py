@@ -49,7 +49,7 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
     # In eval mode throughout: with dropout, ratio and KL would compare noise instead of weights.
     policy.to(run.device).eval()  # type: ignore[arg-type]  # transformers wraps torch's method
     check_positions(policy, {"max_seq_len": config.max_seq_len, "max_gen_len": config.max_gen_len})
-    reference = frozen_copy(policy) if config.beta else None      # of the starting weights
+    reference = frozen_copy(policy) if config.beta else None  # of the starting weights
     forward = torch.compile(policy) if config.use_compile else policy
     optimizer = build_optimizer(policy, config)
     run.resume(policy, optimizer, Schedule.of(config, rows=len(rows), updates_per_batch=config.num_iterations))
@@ -57,8 +57,9 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
     if reference is not None:
         run.keep_reference(reference)
     batches = [Experience.of(state, run.device) for state in run.extra.get("batches", [])]
-    engine: RolloutEngine = TorchRolloutEngine(policy, eos_token_id=tokenizer.eos_token_id,
-                                               pad_token_id=tokenizer.pad_token_id)
+    engine: RolloutEngine = TorchRolloutEngine(
+        policy, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
     watch = RolloutWatch(run.log)
 
     while not run.target_reached(policy, tokenizer) and run.step < run.total_steps:
@@ -66,32 +67,44 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
 
         if not batches:
             # 1. Rollout: all completions of the optimizer batch in one go
-            prompts = [rows[index] for index in run.schedule.rows_of(run.step)]                 # B
+            prompts = [rows[index] for index in run.schedule.rows_of(run.step)]  # B
             asked = tokenize(prompts, tokenizer, config, step=run.step)
             with run.autocast():
-                rollout = engine.rollout(asked, num_generations=config.num_generations,
-                                         max_gen_len=config.max_gen_len, temperature=config.temperature)
+                rollout = engine.rollout(
+                    asked,
+                    num_generations=config.num_generations,
+                    max_gen_len=config.max_gen_len,
+                    temperature=config.temperature,
+                )
             run.extra["num_tokens"] = run.extra.get("num_tokens", 0) + int(rollout.attention_mask.sum())
 
             # 2. Rewards
-            texts = completion_texts(rollout, tokenizer)                                        # B*G
-            rewards = score_completions(texts, [prompt for prompt in prompts for _ in range(config.num_generations)],
-                                        weights, reward_model)
+            texts = completion_texts(rollout, tokenizer)  # B*G
+            rewards = score_completions(
+                texts, [prompt for prompt in prompts for _ in range(config.num_generations)], weights, reward_model
+            )
             batches = split_experience(rollout, rewards, config.batch_size * config.num_generations)
             if samples_due(config, run.step):
-                for row in sample_rows(run.step, [str(tokenizer.decode(ids)) for ids in asked], prompts, texts, rollout,
-                                       rewards, group_advantages(rewards.total, config.num_generations)):
+                for row in sample_rows(
+                    run.step,
+                    [str(tokenizer.decode(ids)) for ids in asked],
+                    prompts,
+                    texts,
+                    rollout,
+                    rewards,
+                    group_advantages(rewards.total, config.num_generations),
+                ):
                     run.records.sample(row)
 
-        num_completions = sum(len(batch.rewards.total) for batch in batches)                    # B*G
+        num_completions = sum(len(batch.rewards.total) for batch in batches)  # B*G
         total_loss = torch.zeros((), device=run.device)
         sums = TokenSums()
         for batch in batches:
-            mask = batch.rollout.completion_mask                                                # [n, T]
+            mask = batch.rollout.completion_mask  # [n, T]
             with run.autocast():
                 # 3. Log-probabilities of the policy; those of its first update are the old ones
                 scored = score(forward, batch.rollout, config)
-                per_token_logps = scored.per_token_logps                                        # [n, T]
+                per_token_logps = scored.per_token_logps  # [n, T]
                 if batch.old_per_token_logps is None:
                     batch.old_per_token_logps = per_token_logps.detach()
                 # 4. Log-probabilities of the reference
@@ -100,10 +113,10 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
                         batch.ref_per_token_logps = score(reference, batch.rollout, config).per_token_logps
 
             # 5. Advantages
-            advantages = group_advantages(batch.rewards.total, config.num_generations).to(run.device)   # [n]
+            advantages = group_advantages(batch.rewards.total, config.num_generations).to(run.device)  # [n]
 
             # 6. KL divergence from the reference
-            kl = torch.zeros_like(per_token_logps)                                              # [n, T]
+            kl = torch.zeros_like(per_token_logps)  # [n, T]
             if batch.ref_per_token_logps is not None:
                 kl = per_token_kl(per_token_logps, batch.ref_per_token_logps)
                 sums.add(mask, kl=kl)
@@ -114,24 +127,39 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
             loss = loss + scored.aux_loss / len(batches)
             run.scaler.scale(loss).backward()
             total_loss += loss.detach()
-            sums.add(mask, entropy=scored.entropy,
-                     clip_ratio=clipped_tokens(per_token_logps, batch.old_per_token_logps, advantages, config))
-            sums.add_largest(mask, sampling_logp_difference=(
-                batch.old_per_token_logps - batch.rollout.sampling_logps).abs())
+            sums.add(
+                mask,
+                entropy=scored.entropy,
+                clip_ratio=clipped_tokens(per_token_logps, batch.old_per_token_logps, advantages, config),
+            )
+            sums.add_largest(
+                mask, sampling_logp_difference=(batch.old_per_token_logps - batch.rollout.sampling_logps).abs()
+            )
 
         # 8. Optimizer step
         mean_loss = finite_loss(total_loss, step=run.step)
         learning_rate = learning_rate_at(run.step, run.total_steps, config)
-        grad_norm = optimizer_step(optimizer, policy.parameters(), learning_rate=learning_rate,
-                                   grad_clip=config.grad_clip, scaler=run.scaler, step=run.step)
+        grad_norm = optimizer_step(
+            optimizer,
+            policy.parameters(),
+            learning_rate=learning_rate,
+            grad_clip=config.grad_clip,
+            scaler=run.scaler,
+            step=run.step,
+        )
 
         # 9. Update of the rollout policy
         engine.update_policy(policy)
 
         # 10. Log, save, and end here when asked to
-        values = {"loss": mean_loss, "learning_rate": learning_rate, "grad_norm": grad_norm,
-                  **rollout_metrics(batches, config.num_generations), **sums.values(),
-                  "num_tokens": run.extra["num_tokens"]}
+        values = {
+            "loss": mean_loss,
+            "learning_rate": learning_rate,
+            "grad_norm": grad_norm,
+            **rollout_metrics(batches, config.num_generations),
+            **sums.values(),
+            "num_tokens": run.extra["num_tokens"],
+        }
         watch.look(values)
         if run.log_due():
             run.report(values, shown=SHOWN)
@@ -147,10 +175,13 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
 def check_sampling(extra: dict[str, Any], config: GRPOConfig) -> None:
     """Raise ConfigurationError when a resumed rollout, which has updates left, was sampled in another way."""
     made_with = extra.get("sampling", {}) if extra.get("batches") else {}
-    if changed := [f"{name} {value}, now {now}" for name, value in made_with.items()
-                   if value != (now := getattr(config, name))]:
-        raise ConfigurationError(f"the checkpoint lies between two updates on one rollout, made with "
-                                 f"{'; '.join(changed)}; resume with what it was made with, or start a new job")
+    if changed := [
+        f"{name} {value}, now {now}" for name, value in made_with.items() if value != (now := getattr(config, name))
+    ]:
+        raise ConfigurationError(
+            f"the checkpoint lies between two updates on one rollout, made with "
+            f"{'; '.join(changed)}; resume with what it was made with, or start a new job"
+        )
 
 
 def group_advantages(rewards: Tensor, num_generations: int) -> Tensor:
@@ -168,7 +199,7 @@ def group_advantages(rewards: Tensor, num_generations: int) -> Tensor:
 
     Source: DeepSeekMath, arXiv 2402.03300, section 4.1.
     """
-    groups = rewards.view(-1, num_generations)                                                  # [B, G]
+    groups = rewards.view(-1, num_generations)  # [B, G]
     # Taken from the first reward on, equal rewards are exactly 0; the mean of eight 0.7 is not 0.7 in float32.
     groups = groups - groups[:, :1]
     centered = groups - groups.mean(dim=1, keepdim=True)
@@ -183,10 +214,11 @@ def policy_loss(per_token_logps: Tensor, old_per_token_logps: Tensor, advantages
 
 
 @torch.no_grad()
-def clipped_tokens(per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor,
-                   config: GRPOConfig) -> Tensor:
+def clipped_tokens(
+    per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, config: GRPOConfig
+) -> Tensor:
     """Return 1 where the bound of the ratio holds a token's loss back, [N, T]."""
-    ratio = (per_token_logps - old_per_token_logps).exp()      # [N, T]
+    ratio = (per_token_logps - old_per_token_logps).exp()  # [N, T]
     better, worse = advantages[:, None] > 0, advantages[:, None] < 0
     if config.loss_type == "cispo":
         return (ratio > config.epsilon_high).float()
@@ -195,8 +227,14 @@ def clipped_tokens(per_token_logps: Tensor, old_per_token_logps: Tensor, advanta
 
 def score(model: Any, rollout: Rollout, config: GRPOConfig) -> CompletionLogps:
     """Return the log-probabilities of the completions, at the temperature that sampled them."""
-    return grouped_logps(model, rollout.sequence_ids, rollout.attention_mask, rollout.completion_ids.shape[1],
-                         config.temperature, num_generations=config.num_generations)
+    return grouped_logps(
+        model,
+        rollout.sequence_ids,
+        rollout.attention_mask,
+        rollout.completion_ids.shape[1],
+        config.temperature,
+        num_generations=config.num_generations,
+    )
 
 
 def frozen_copy(policy: Any) -> Any:
@@ -207,8 +245,10 @@ def frozen_copy(policy: Any) -> Any:
 def tokenize(prompts: list[Prompt], tokenizer: Any, config: GRPOConfig, *, step: int) -> list[list[int]]:
     """Return each prompt's tokens, a ``thinking_ratio`` of them with an opened ``<think>``."""
     chance = random.Random(f"{config.seed}/{step}")
-    return [prompt_ids(tokenizer, prompt.messages, config.max_seq_len,
-                       thinking=chance.random() < config.thinking_ratio) for prompt in prompts]
+    return [
+        prompt_ids(tokenizer, prompt.messages, config.max_seq_len, thinking=chance.random() < config.thinking_ratio)
+        for prompt in prompts
+    ]
 
 
 def samples_due(config: GRPOConfig, step: int) -> bool:

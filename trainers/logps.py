@@ -20,9 +20,9 @@ ENTROPY_ELEMENTS = 2**24  # logits whose softmax is held at once
 class CompletionLogps:
     """What one forward pass says about the completions of a batch."""
 
-    per_token_logps: Tensor       # [N, T], 0 after the end of a completion
-    entropy: Tensor               # [N, T], no gradient, 0 after the end
-    aux_loss: Tensor | float      # weighted load balance of a mixture of experts, 0 for a dense model
+    per_token_logps: Tensor  # [N, T], 0 after the end of a completion
+    entropy: Tensor  # [N, T], no gradient, 0 after the end
+    aux_loss: Tensor | float  # weighted load balance of a mixture of experts, 0 for a dense model
 
 
 def selective_log_softmax(logits: Tensor, ids: Tensor) -> Tensor:
@@ -41,8 +41,9 @@ def position_ids_of(attention_mask: Tensor) -> Tensor:
     return (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
 
 
-def completion_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_completion_tokens: int,
-                     temperature: float) -> CompletionLogps:
+def completion_logps(
+    model: Any, input_ids: Tensor, attention_mask: Tensor, num_completion_tokens: int, temperature: float
+) -> CompletionLogps:
     """Score the last ``num_completion_tokens`` of each row.
 
     Args:
@@ -53,15 +54,33 @@ def completion_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_
         temperature: Logits are divided by it before the softmax, as they were when sampling.
     """
     length = num_completion_tokens
-    output = model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids_of(attention_mask),
-                   logits_to_keep=length + 1, use_cache=False, **moe_options(model))
+    output = model(
+        input_ids=input_ids,
+        attention_mask=attention_mask,
+        position_ids=position_ids_of(attention_mask),
+        logits_to_keep=length + 1,
+        use_cache=False,
+        **moe_options(model),
+    )
     # Position t predicts token t + 1, hence the shift by one.
-    return _scored(output.logits[:, -length - 1:-1], input_ids[:, -length:], attention_mask[:, -length:], temperature,
-                   aux_loss=moe_loss(model, output))
+    return _scored(
+        output.logits[:, -length - 1 : -1],
+        input_ids[:, -length:],
+        attention_mask[:, -length:],
+        temperature,
+        aux_loss=moe_loss(model, output),
+    )
 
 
-def grouped_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_completion_tokens: int,
-                  temperature: float, *, num_generations: int) -> CompletionLogps:
+def grouped_logps(
+    model: Any,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    num_completion_tokens: int,
+    temperature: float,
+    *,
+    num_generations: int,
+) -> CompletionLogps:
     """Score as ``completion_logps`` does, where each ``num_generations`` neighbours are completions of one prompt.
 
     The prompts are read once, [B, P], and their keys and values repeated for the completions, which costs B*P + B*G*T
@@ -69,27 +88,46 @@ def grouped_logps(model: Any, input_ids: Tensor, attention_mask: Tensor, num_com
     """
     if moe_options(model):
         return completion_logps(model, input_ids, attention_mask, num_completion_tokens, temperature)
-    width = input_ids.shape[1] - num_completion_tokens                                      # P
+    width = input_ids.shape[1] - num_completion_tokens  # P
     positions = position_ids_of(attention_mask)
     cache = DynamicCache(config=model.config)
-    output = model(input_ids=input_ids[::num_generations, :width],
-                   attention_mask=attention_mask[::num_generations, :width],
-                   position_ids=positions[::num_generations, :width], cache=cache, use_cache=True, logits_to_keep=1)
-    logits = output.logits[:, -1:].repeat_interleave(num_generations, dim=0)                # [N, 1, V]
+    output = model(
+        input_ids=input_ids[::num_generations, :width],
+        attention_mask=attention_mask[::num_generations, :width],
+        position_ids=positions[::num_generations, :width],
+        cache=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    logits = output.logits[:, -1:].repeat_interleave(num_generations, dim=0)  # [N, 1, V]
     if num_completion_tokens > 1:
         cache.batch_repeat_interleave(num_generations)
-        output = model(input_ids=input_ids[:, width:-1], attention_mask=attention_mask[:, :-1],
-                       position_ids=positions[:, width:-1], cache=cache, use_cache=True)
-        logits = torch.cat([logits, output.logits], dim=1)                                  # [N, T, V]
+        output = model(
+            input_ids=input_ids[:, width:-1],
+            attention_mask=attention_mask[:, :-1],
+            position_ids=positions[:, width:-1],
+            cache=cache,
+            use_cache=True,
+        )
+        logits = torch.cat([logits, output.logits], dim=1)  # [N, T, V]
     return _scored(logits, input_ids[:, width:], attention_mask[:, width:], temperature)
 
 
-def _scored(logits: Tensor, completion_ids: Tensor, completion_mask: Tensor, temperature: float, *,
-            aux_loss: Tensor | float = 0.0) -> CompletionLogps:
-    logits = logits.float() / temperature                                                   # [N, T, V]
-    ended = completion_mask == 0                                                            # [N, T]
-    return CompletionLogps(per_token_logps=selective_log_softmax(logits, completion_ids).masked_fill(ended, 0.0),
-                           entropy=entropy_of(logits.detach()).masked_fill(ended, 0.0), aux_loss=aux_loss)
+def _scored(
+    logits: Tensor,
+    completion_ids: Tensor,
+    completion_mask: Tensor,
+    temperature: float,
+    *,
+    aux_loss: Tensor | float = 0.0,
+) -> CompletionLogps:
+    logits = logits.float() / temperature  # [N, T, V]
+    ended = completion_mask == 0  # [N, T]
+    return CompletionLogps(
+        per_token_logps=selective_log_softmax(logits, completion_ids).masked_fill(ended, 0.0),
+        entropy=entropy_of(logits.detach()).masked_fill(ended, 0.0),
+        aux_loss=aux_loss,
+    )
 
 
 @torch.no_grad()

@@ -41,11 +41,18 @@ def load_policy(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
 
 def fresh_model(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
     """Return a MiniMind-3 of the asked size with random weights, drawn from torch's generator."""
-    return from_config(qwen3_config(
-        num_experts=FRESH_EXPERTS if config.use_moe else 0, vocab_size=len(tokenizer),
-        hidden_size=config.hidden_size, intermediate_size=math.ceil(config.hidden_size * math.pi / 64) * 64,
-        num_hidden_layers=config.num_hidden_layers, num_attention_heads=config.num_attention_heads,
-        num_key_value_heads=config.num_key_value_heads, head_dim=config.hidden_size // config.num_attention_heads))
+    return from_config(
+        qwen3_config(
+            num_experts=FRESH_EXPERTS if config.use_moe else 0,
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden_size,
+            intermediate_size=math.ceil(config.hidden_size * math.pi / 64) * 64,
+            num_hidden_layers=config.num_hidden_layers,
+            num_attention_heads=config.num_attention_heads,
+            num_key_value_heads=config.num_key_value_heads,
+            head_dim=config.hidden_size // config.num_attention_heads,
+        )
+    )
 
 
 def weight_path(config: TrainConfig) -> Path | None:
@@ -60,8 +67,10 @@ def weight_path(config: TrainConfig) -> Path | None:
     path = confine_path(config.save_dir) / weight_name(name, config.hidden_size, moe=config.use_moe)
     if not path.exists():
         fresh = ", or --from_weight none for a fresh model" if hasattr(config, "from_weight") else ""
-        raise ConfigurationError(f"no weights at {path}; train them first (--save_weight {name}), or name a model "
-                                 f"folder with --init_path{fresh}")
+        raise ConfigurationError(
+            f"no weights at {path}; train them first (--save_weight {name}), or name a model "
+            f"folder with --init_path{fresh}"
+        )
     return path
 
 
@@ -91,12 +100,20 @@ def load_weights(path: Path, config: TrainConfig) -> PreTrainedModel:
 
 def compare_states(expected: StateDict, found: StateDict) -> str:
     """Return in one line how two state dicts differ in keys or shapes; empty when they do not."""
-    shapes = [f"{key} is {list(found[key].shape)} instead of {list(value.shape)}"
-              for key, value in expected.items() if key in found and found[key].shape != value.shape]
-    return "; ".join(f"{what}: {', '.join(keys[:3])}{f' and {len(keys) - 3} more' if len(keys) > 3 else ''}"
-                     for what, keys in (("missing", sorted(expected.keys() - found.keys())),
-                                        ("unexpected", sorted(found.keys() - expected.keys())),
-                                        ("wrong size", shapes)) if keys)
+    shapes = [
+        f"{key} is {list(found[key].shape)} instead of {list(value.shape)}"
+        for key, value in expected.items()
+        if key in found and found[key].shape != value.shape
+    ]
+    return "; ".join(
+        f"{what}: {', '.join(keys[:3])}{f' and {len(keys) - 3} more' if len(keys) > 3 else ''}"
+        for what, keys in (
+            ("missing", sorted(expected.keys() - found.keys())),
+            ("unexpected", sorted(found.keys() - expected.keys())),
+            ("wrong size", shapes),
+        )
+        if keys
+    )
 
 
 def load_folder(folder: Path) -> PreTrainedModel:
@@ -109,8 +126,13 @@ def load_folder(folder: Path) -> PreTrainedModel:
         raise ConfigurationError(f"no model in {folder}: it has no config.json")
     with as_configuration_error(f"no model can be loaded from {folder}"):
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, local_files_only=True, trust_remote_code=remote_code_allowed(),
-            ignore_mismatched_sizes=True, output_loading_info=True)
+            folder,
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=remote_code_allowed(),
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
     model, report = loaded
     kinds = {"missing": "missing_keys", "unexpected": "unexpected_keys", "wrong size": "mismatched_keys"}
     misfits = [f"{what}: {', '.join(map(str, sorted(report[key])[:3]))}" for what, key in kinds.items() if report[key]]
@@ -133,8 +155,10 @@ def check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
     """Raise ConfigurationError unless the vocabularies are alike; ``padded`` weights may hold more than they use."""
     held, known = vocabulary_of(model), len(tokenizer)
     if held != known and not (padded and held > known):
-        raise ConfigurationError(f"the weights have a vocabulary of {held} tokens and the tokenizer one of {known}; "
-                                 "name the tokenizer they were trained with by --tokenizer_path")
+        raise ConfigurationError(
+            f"the weights have a vocabulary of {held} tokens and the tokenizer one of {known}; "
+            "name the tokenizer they were trained with by --tokenizer_path"
+        )
 
 
 def check_positions(model: PreTrainedModel, lengths: dict[str, int]) -> None:
@@ -142,8 +166,10 @@ def check_positions(model: PreTrainedModel, lengths: dict[str, int]) -> None:
     longest, known = sum(lengths.values()), getattr(model.config, "max_position_embeddings", None)
     if known is not None and longest > known:
         asked = " and ".join(f"--{name} {length}" for name, length in lengths.items())
-        raise ConfigurationError(f"{asked}: up to {longest} tokens, and the model has {known} positions; lower "
-                                 f"{'one of them' if len(lengths) > 1 else 'it'}")
+        raise ConfigurationError(
+            f"{asked}: up to {longest} tokens, and the model has {known} positions; lower "
+            f"{'one of them' if len(lengths) > 1 else 'it'}"
+        )
 
 
 def vocabulary_of(model: PreTrainedModel) -> int:

@@ -30,8 +30,10 @@ def open_monitor(config: TrainConfig, *, name: str, folder: str) -> Monitor | No
     try:
         library = importlib.import_module(config.train_monitor)
     except ImportError:
-        raise ConfigurationError(f"--train_monitor {config.train_monitor}: it is not installed; pip install "
-                                 f"{config.train_monitor}, or use none") from None
+        raise ConfigurationError(
+            f"--train_monitor {config.train_monitor}: it is not installed; pip install "
+            f"{config.train_monitor}, or use none"
+        ) from None
     local: Mapping[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline"), "dir": folder}
     if config.train_monitor == "swanlab":
         local = {"mode": os.environ.get("SWANLAB_MODE", "local"), "logdir": f"{folder}/swanlab"}

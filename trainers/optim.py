@@ -25,8 +25,15 @@ def learning_rate_at(step: int, total_steps: int, config: TrainConfig) -> float:
     return config.learning_rate * warmup * decay
 
 
-def optimizer_step(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter], *, learning_rate: float,
-                   grad_clip: float, scaler: torch.amp.GradScaler, step: int) -> float:
+def optimizer_step(
+    optimizer: torch.optim.Optimizer,
+    parameters: Iterable[nn.Parameter],
+    *,
+    learning_rate: float,
+    grad_clip: float,
+    scaler: torch.amp.GradScaler,
+    step: int,
+) -> float:
     """Clip the gradients, step, clear them, and return their norm before clipping.
 
     Raises:

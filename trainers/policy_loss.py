@@ -24,20 +24,21 @@ def clipped_loss(per_token_logps: Tensor, old_per_token_logps: Tensor, advantage
 
     Source: PPO, arXiv 1707.06347, equation 7; DeepSeekMath, arXiv 2402.03300, equation 3.
     """
-    ratio = (per_token_logps - old_per_token_logps).exp()      # [N, T]
+    ratio = (per_token_logps - old_per_token_logps).exp()  # [N, T]
     clipped = ratio.clamp(1 - epsilon, 1 + epsilon)
     return -torch.min(ratio * advantages[:, None], clipped * advantages[:, None])
 
 
-def cispo_loss(per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, *,
-               epsilon_high: float) -> Tensor:
+def cispo_loss(
+    per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, *, epsilon_high: float
+) -> Tensor:
     """Return the loss of each token whose capped ratio is a weight without gradient, so that no token is cut off.
 
     Shapes as in ``clipped_loss``; ``epsilon_high`` is the largest weight itself, not an offset from 1.
 
     Source: MiniMax-M1, arXiv 2506.13585, equation 4.
     """
-    weight = (per_token_logps - old_per_token_logps).exp().clamp(max=epsilon_high).detach()     # [N, T]
+    weight = (per_token_logps - old_per_token_logps).exp().clamp(max=epsilon_high).detach()  # [N, T]
     return -weight * advantages[:, None] * per_token_logps
 
 

@@ -33,8 +33,10 @@ class Records:
         broken = [name for name, value in numbers.items() if not math.isfinite(value)]
         if broken:
             raise ValueError(f"step {step}: {', '.join(broken)} not finite")
-        _append(self.metrics_path, {"step": step, "total_steps": total_steps, "epoch": epoch, "time": time.time(),
-                                    "values": numbers})
+        _append(
+            self.metrics_path,
+            {"step": step, "total_steps": total_steps, "epoch": epoch, "time": time.time(), "values": numbers},
+        )
         self._remember(step, numbers)
 
     def sample(self, row: Mapping[str, Any]) -> None:

@@ -12,20 +12,31 @@ from trainers.paths import PathRefused, confine_path
 from trainers.records import Records
 
 
-def write_result(folder: RunFolder, config: TrainConfig, ending: Exit, *, seconds: float, records: Records,
-                 progress: dict[str, Any]) -> None:
+def write_result(
+    folder: RunFolder, config: TrainConfig, ending: Exit, *, seconds: float, records: Records, progress: dict[str, Any]
+) -> None:
     """Write result.json: exit code, error, progress, the first and last of every metric, and what it ran on."""
     first_evaluation, last_evaluation = records.evaluations.get(0), None
     if records.evaluations:
         last_evaluation = records.evaluations[max(records.evaluations)]
-    folder.write_json("result.json", {
-        "exit_code": ending.code, "error": None if ending.code == DONE else ending.line, **progress,
-        "checkpoint_step": folder.checkpoint_step(), "seconds": round(seconds, 3),
-        "first": records.first, "last": records.last,
-        "eval_before": first_evaluation, "eval_after": last_evaluation, "seed": config.seed,
-        "versions": {name: version(name) for name in ("torch", "transformers")} | {"python": platform.python_version()},
-        "data_sha256": data_digest(config),
-    })
+    folder.write_json(
+        "result.json",
+        {
+            "exit_code": ending.code,
+            "error": None if ending.code == DONE else ending.line,
+            **progress,
+            "checkpoint_step": folder.checkpoint_step(),
+            "seconds": round(seconds, 3),
+            "first": records.first,
+            "last": records.last,
+            "eval_before": first_evaluation,
+            "eval_after": last_evaluation,
+            "seed": config.seed,
+            "versions": {name: version(name) for name in ("torch", "transformers")}
+            | {"python": platform.python_version()},
+            "data_sha256": data_digest(config),
+        },
+    )
 
 
 def data_digest(config: TrainConfig) -> str | None:

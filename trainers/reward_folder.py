@@ -10,8 +10,10 @@ from trainers.errors import ConfigurationError, first_line
 from trainers.paths import confine_path
 
 OFF = "none"
-WAYS_OUT = ("train one and point --reward_model_path to its model/ folder, point it to one you have, "
-            "or say none for rule rewards only")
+WAYS_OUT = (
+    "train one and point --reward_model_path to its model/ folder, point it to one you have, "
+    "or say none for rule rewards only"
+)
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,19 @@ def find_reward_model(path: str) -> RewardFolder:
         described = json.loads((folder / "config.json").read_bytes())
         kinds = [str(kind) for kind in described.get("architectures") or []]
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise ConfigurationError(f"--reward_model_path {path}: {folder / 'config.json'} describes no model "
-                                 f"({first_line(error)}); {WAYS_OUT}") from None
+        raise ConfigurationError(
+            f"--reward_model_path {path}: {folder / 'config.json'} describes no model ({first_line(error)}); {WAYS_OUT}"
+        ) from None
     if "auto_map" in described:
         if os.environ.get("NIGHTSHIFT_TRUST_REMOTE_CODE") != "1":
-            raise ConfigurationError(f"the reward model in {folder} brings its own code; an operator can allow it with "
-                                     f"NIGHTSHIFT_TRUST_REMOTE_CODE=1, or {WAYS_OUT}")
+            raise ConfigurationError(
+                f"the reward model in {folder} brings its own code; an operator can allow it with "
+                f"NIGHTSHIFT_TRUST_REMOTE_CODE=1, or {WAYS_OUT}"
+            )
         return RewardFolder(folder, remote_code=True)
     if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
-        raise ConfigurationError(f"--reward_model_path {path}: {folder} holds {', '.join(kinds) or 'no architecture'}, "
-                                 f"which is no sequence-classification model; {WAYS_OUT}")
+        raise ConfigurationError(
+            f"--reward_model_path {path}: {folder} holds {', '.join(kinds) or 'no architecture'}, "
+            f"which is no sequence-classification model; {WAYS_OUT}"
+        )
     return RewardFolder(folder, remote_code=False)

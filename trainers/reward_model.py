@@ -47,9 +47,15 @@ def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
         texts = [conversation_text(tokenizer, turns) for turns in conversations]
         scores: list[float] = []
         for start in range(0, len(texts), ROWS_AT_ONCE):
-            batch = tokenizer(texts[start:start + ROWS_AT_ONCE], add_special_tokens=not tokenizer.chat_template,
-                              padding=True, truncation=True, return_tensors="pt", return_token_type_ids=False,
-                              max_length=getattr(model.config, "max_position_embeddings", None)).to(device)
+            batch = tokenizer(
+                texts[start : start + ROWS_AT_ONCE],
+                add_special_tokens=not tokenizer.chat_template,
+                padding=True,
+                truncation=True,
+                return_tensors="pt",
+                return_token_type_ids=False,
+                max_length=getattr(model.config, "max_position_embeddings", None),
+            ).to(device)
             scores += model(**batch).logits.float().squeeze(-1).tolist()
         return scores
 

@@ -14,8 +14,13 @@ from trainers.reward_folder import wants_reward_model
 
 THINK_END = "</think>"
 MODEL_SCORE_LIMIT = 3.0
-BOUNDS = {"length": (-0.5, 0.5), "thinking": (-0.75, 1.25), "repetition": (-0.5, 0.0),
-          "reward_model": (-MODEL_SCORE_LIMIT, MODEL_SCORE_LIMIT), "answer": (0.0, 1.0)}
+BOUNDS = {
+    "length": (-0.5, 0.5),
+    "thinking": (-0.75, 1.25),
+    "repetition": (-0.5, 0.0),
+    "reward_model": (-MODEL_SCORE_LIMIT, MODEL_SCORE_LIMIT),
+    "answer": (0.0, 1.0),
+}
 
 ScoreConversations = Callable[[Sequence[list[Turn]]], list[float]]
 
@@ -24,13 +29,14 @@ ScoreConversations = Callable[[Sequence[list[Turn]]], list[float]]
 class Rewards:
     """The weighted sum per completion, and each function's own unweighted value."""
 
-    total: Tensor               # [N]
-    each: dict[str, Tensor]     # [N] each
+    total: Tensor  # [N]
+    each: dict[str, Tensor]  # [N] each
 
     def rows(self, start: int, stop: int) -> "Rewards":
         """Return the rows from ``start`` to ``stop``."""
-        return Rewards(total=self.total[start:stop],
-                       each={name: values[start:stop] for name, values in self.each.items()})
+        return Rewards(
+            total=self.total[start:stop], each={name: values[start:stop] for name, values in self.each.items()}
+        )
 
 
 def reward_weights(config: GRPOConfig, *, has_answers: bool) -> dict[str, float]:
@@ -45,14 +51,22 @@ def reward_weights(config: GRPOConfig, *, has_answers: bool) -> dict[str, float]
     if weights:
         return weights
     if "answer" in asked and not has_answers:
-        raise ConfigurationError(f"no reward is left: answer is the only one enabled, and no row of {config.data_path} "
-                                 "has an answer; enable another in --reward_weights")
-    raise ConfigurationError("no reward is left: set a weight above 0 in --reward_weights, point --reward_model_path "
-                             "to a folder, or set --reasoning 1 for the thinking reward")
+        raise ConfigurationError(
+            f"no reward is left: answer is the only one enabled, and no row of {config.data_path} "
+            "has an answer; enable another in --reward_weights"
+        )
+    raise ConfigurationError(
+        "no reward is left: set a weight above 0 in --reward_weights, point --reward_model_path "
+        "to a folder, or set --reasoning 1 for the thinking reward"
+    )
 
 
-def score_completions(texts: Sequence[str], prompts: Sequence[Prompt], weights: dict[str, float],
-                      reward_model: ScoreConversations | None = None) -> Rewards:
+def score_completions(
+    texts: Sequence[str],
+    prompts: Sequence[Prompt],
+    weights: dict[str, float],
+    reward_model: ScoreConversations | None = None,
+) -> Rewards:
     """Return the rewards of ``texts``, each with the prompt it completes at the same place in ``prompts``."""
     rules: dict[str, Callable[[str, Prompt], float]] = {
         "length": lambda text, _: length_reward(text),
@@ -60,13 +74,21 @@ def score_completions(texts: Sequence[str], prompts: Sequence[Prompt], weights: 
         "repetition": lambda text, _: repetition_penalty(answer_part(text)),
         "answer": lambda text, prompt: answer_reward(text, prompt.answer),
     }
-    each = {name: torch.tensor([rules[name](text, prompt) for text, prompt in zip(texts, prompts, strict=True)])
-            for name in weights if name in rules}
+    each = {
+        name: torch.tensor([rules[name](text, prompt) for text, prompt in zip(texts, prompts, strict=True)])
+        for name in weights
+        if name in rules
+    }
     if "reward_model" in weights:
         assert reward_model is not None
-        each["reward_model"] = torch.tensor(reward_model([
-            [*prompt.messages, {"role": "assistant", "content": answer_part(text)}]
-            for text, prompt in zip(texts, prompts, strict=True)])).clamp(-MODEL_SCORE_LIMIT, MODEL_SCORE_LIMIT)
+        each["reward_model"] = torch.tensor(
+            reward_model(
+                [
+                    [*prompt.messages, {"role": "assistant", "content": answer_part(text)}]
+                    for text, prompt in zip(texts, prompts, strict=True)
+                ]
+            )
+        ).clamp(-MODEL_SCORE_LIMIT, MODEL_SCORE_LIMIT)
     total = torch.stack([weights[name] * values for name, values in each.items()]).sum(dim=0)
     return Rewards(total=total, each=each)
 

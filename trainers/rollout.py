@@ -21,13 +21,13 @@ COMPACT_BELOW = 0.75  # share of live rows; selecting cache rows costs about one
 class Rollout:
     """Sampled completions; those of one prompt are neighbours (p0, p0, p1, p1)."""
 
-    sequence_ids: Tensor       # [N, S] prompts padded on the left, completions on the right
-    attention_mask: Tensor     # [N, S]
-    completion_ids: Tensor     # [N, T]
-    completion_mask: Tensor    # [N, T] 1 up to and including the end token
-    sampling_logps: Tensor     # [N, T] at the sampling temperature, 0 after the end
-    lengths: Tensor            # [N]
-    truncated: Tensor          # [N] True where max_gen_len came before the end token
+    sequence_ids: Tensor  # [N, S] prompts padded on the left, completions on the right
+    attention_mask: Tensor  # [N, S]
+    completion_ids: Tensor  # [N, T]
+    completion_mask: Tensor  # [N, T] 1 up to and including the end token
+    sampling_logps: Tensor  # [N, T] at the sampling temperature, 0 after the end
+    lengths: Tensor  # [N]
+    truncated: Tensor  # [N] True where max_gen_len came before the end token
 
     def rows(self, start: int, stop: int) -> "Rollout":
         """Return the rows from ``start`` to ``stop``, without the padding that none of them needs."""
@@ -47,8 +47,9 @@ class Rollout:
 class RolloutEngine(Protocol):
     """What samples completions, in this process or elsewhere."""
 
-    def rollout(self, prompts: Sequence[list[int]], *, num_generations: int, max_gen_len: int,
-                temperature: float) -> Rollout:
+    def rollout(
+        self, prompts: Sequence[list[int]], *, num_generations: int, max_gen_len: int, temperature: float
+    ) -> Rollout:
         """Sample ``num_generations`` completions of each prompt; temperature 0 takes the likeliest token."""
 
     def update_policy(self, model: Any) -> None:
@@ -67,8 +68,9 @@ class TorchRolloutEngine:
         self.model = model
 
     @torch.no_grad()
-    def rollout(self, prompts: Sequence[list[int]], *, num_generations: int, max_gen_len: int,
-                temperature: float) -> Rollout:
+    def rollout(
+        self, prompts: Sequence[list[int]], *, num_generations: int, max_gen_len: int, temperature: float
+    ) -> Rollout:
         was_training = self.model.training
         self.model.eval()
         try:
@@ -76,15 +78,16 @@ class TorchRolloutEngine:
         finally:
             self.model.train(was_training)
 
-    def _sample(self, prompts: Sequence[list[int]], num_generations: int, max_gen_len: int,
-                temperature: float) -> Rollout:
+    def _sample(
+        self, prompts: Sequence[list[int]], num_generations: int, max_gen_len: int, temperature: float
+    ) -> Rollout:
         device = next(self.model.parameters()).device
-        prompt_ids, prompt_mask = pad_left(prompts, self.pad_token_id, device)              # [B, P]
+        prompt_ids, prompt_mask = pad_left(prompts, self.pad_token_id, device)  # [B, P]
         cache = DynamicCache(config=self.model.config)
         logits = self._forward(prompt_ids, prompt_mask, position_ids_of(prompt_mask), cache)  # [B, V]
         cache.batch_repeat_interleave(num_generations)
-        logits = logits.repeat_interleave(num_generations, dim=0)                           # [N, V]
-        prompt_ids = prompt_ids.repeat_interleave(num_generations, dim=0)                   # [N, P]
+        logits = logits.repeat_interleave(num_generations, dim=0)  # [N, V]
+        prompt_ids = prompt_ids.repeat_interleave(num_generations, dim=0)  # [N, P]
         prompt_mask = prompt_mask.repeat_interleave(num_generations, dim=0)
 
         count, width = prompt_ids.shape
@@ -92,12 +95,12 @@ class TorchRolloutEngine:
         sampling_logps = torch.zeros(count, max_gen_len, device=device)
         lengths = torch.full((count,), max_gen_len, device=device)
         truncated = torch.ones(count, dtype=torch.bool, device=device)
-        rows = torch.arange(count, device=device)               # which completion each row of the cache is
-        live = torch.ones(count, dtype=torch.bool, device=device)                           # [rows]
-        mask = torch.cat([prompt_mask, prompt_mask.new_ones(count, max_gen_len)], dim=1)    # [rows, P + max_gen_len]
-        positions = prompt_mask.sum(-1)                                                     # [rows]
+        rows = torch.arange(count, device=device)  # which completion each row of the cache is
+        live = torch.ones(count, dtype=torch.bool, device=device)  # [rows]
+        mask = torch.cat([prompt_mask, prompt_mask.new_ones(count, max_gen_len)], dim=1)  # [rows, P + max_gen_len]
+        positions = prompt_mask.sum(-1)  # [rows]
         for step in range(max_gen_len):
-            tokens, logps = sample_tokens(logits, temperature)                              # [rows]
+            tokens, logps = sample_tokens(logits, temperature)  # [rows]
             completion_ids[rows[live], step] = tokens[live]
             sampling_logps[rows[live], step] = logps[live]
             ended = live & (tokens == self.eos_token_id)
@@ -110,9 +113,8 @@ class TorchRolloutEngine:
             if num_live < COMPACT_BELOW * len(live):
                 keep = live.nonzero().squeeze(-1)
                 cache.batch_select_indices(keep)
-                rows, tokens, mask, positions, live = (
-                    kept[keep] for kept in (rows, tokens, mask, positions, live))
-            logits = self._forward(tokens[:, None], mask[:, :width + step + 1], positions[:, None], cache)
+                rows, tokens, mask, positions, live = (kept[keep] for kept in (rows, tokens, mask, positions, live))
+            logits = self._forward(tokens[:, None], mask[:, : width + step + 1], positions[:, None], cache)
             positions = positions + 1
 
         longest = int(lengths.max())
@@ -121,14 +123,25 @@ class TorchRolloutEngine:
         return Rollout(
             sequence_ids=torch.cat([prompt_ids, completion_ids], dim=1),
             attention_mask=torch.cat([prompt_mask, completion_mask], dim=1),
-            completion_ids=completion_ids, completion_mask=completion_mask,
-            sampling_logps=sampling_logps[:, :longest], lengths=lengths, truncated=truncated)
+            completion_ids=completion_ids,
+            completion_mask=completion_mask,
+            sampling_logps=sampling_logps[:, :longest],
+            lengths=lengths,
+            truncated=truncated,
+        )
 
     def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
         # transformers computes the experts' balance with a mask that a cached step has no logits for.
         routing = {"output_router_logits": False} if hasattr(self.model.config, "output_router_logits") else {}
-        output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache,
-                            use_cache=True, logits_to_keep=1, **routing)
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            cache=cache,
+            use_cache=True,
+            logits_to_keep=1,
+            **routing,
+        )
         return output.logits[:, -1].float()  # type: ignore[no-any-return]
 
 

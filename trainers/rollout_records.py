@@ -14,40 +14,61 @@ from trainers.rollout import Rollout
 RECORDED_PROMPTS = 4
 STEPS_TO_WARN = 10
 ADVICE = {
-    "frac_reward_zero_std": (0.8, "more than 80 % of the groups had completions of one reward, which teach nothing; "
-                                  "look at the samples: is the task too hard, too easy, or the reward too coarse?"),
-    "completions/clipped_ratio": (0.5, "most completions reached --max_gen_len before their end; raise it, or start "
-                                       "from weights that have learned to stop"),
+    "frac_reward_zero_std": (
+        0.8,
+        "more than 80 % of the groups had completions of one reward, which teach nothing; "
+        "look at the samples: is the task too hard, too easy, or the reward too coarse?",
+    ),
+    "completions/clipped_ratio": (
+        0.5,
+        "most completions reached --max_gen_len before their end; raise it, or start "
+        "from weights that have learned to stop",
+    ),
 }
 
 
 def rollout_metrics(batches: Sequence[Experience], num_generations: int) -> dict[str, float]:
     """Return what the completions of one optimizer batch earned and how long they are."""
     each = {name: torch.cat([batch.rewards.each[name] for batch in batches]) for name in batches[0].rewards.each}
-    return (reward_metrics(torch.cat([batch.rewards.total for batch in batches]), each, num_generations)
-            | length_metrics(torch.cat([batch.rollout.lengths for batch in batches]),
-                             torch.cat([batch.rollout.truncated for batch in batches])))
+    return reward_metrics(
+        torch.cat([batch.rewards.total for batch in batches]), each, num_generations
+    ) | length_metrics(
+        torch.cat([batch.rollout.lengths for batch in batches]),
+        torch.cat([batch.rollout.truncated for batch in batches]),
+    )
 
 
 def reward_metrics(total: Tensor, each: dict[str, Tensor], num_generations: int) -> dict[str, float]:
     """Return the mean reward, the mean spread within a group, and the share of groups that teach nothing."""
-    groups = total.view(-1, num_generations)                                      # [B, G]
+    groups = total.view(-1, num_generations)  # [B, G]
     constant = groups.amax(dim=1) == groups.amin(dim=1)
-    return {"reward": float(groups.mean()), "reward_std": float(groups.std(dim=1, unbiased=False).mean()),
-            "frac_reward_zero_std": float(constant.float().mean()),
-            **{f"rewards/{name}/mean": float(values.mean()) for name, values in each.items()}}
+    return {
+        "reward": float(groups.mean()),
+        "reward_std": float(groups.std(dim=1, unbiased=False).mean()),
+        "frac_reward_zero_std": float(constant.float().mean()),
+        **{f"rewards/{name}/mean": float(values.mean()) for name, values in each.items()},
+    }
 
 
 def length_metrics(lengths: Tensor, truncated: Tensor) -> dict[str, float]:
     """Return lengths in tokens, of all completions and of those that ended by themselves (0 if none did)."""
     ended = lengths[~truncated].float()
-    return {"completions/mean_length": float(lengths.float().mean()),
-            "completions/clipped_ratio": float(truncated.float().mean()),
-            "completions/mean_terminated_length": float(ended.mean()) if len(ended) else 0.0}
+    return {
+        "completions/mean_length": float(lengths.float().mean()),
+        "completions/clipped_ratio": float(truncated.float().mean()),
+        "completions/mean_terminated_length": float(ended.mean()) if len(ended) else 0.0,
+    }
 
 
-def sample_rows(step: int, prompt_texts: Sequence[str], prompts: Sequence[Prompt], texts: Sequence[str],
-                rollout: Rollout, rewards: Rewards, advantages: Tensor) -> list[dict[str, Any]]:
+def sample_rows(
+    step: int,
+    prompt_texts: Sequence[str],
+    prompts: Sequence[Prompt],
+    texts: Sequence[str],
+    rollout: Rollout,
+    rewards: Rewards,
+    advantages: Tensor,
+) -> list[dict[str, Any]]:
     """Return one row of samples.jsonl for each of the first prompts.
 
     Args:
@@ -56,15 +77,37 @@ def sample_rows(step: int, prompt_texts: Sequence[str], prompts: Sequence[Prompt
         texts: Completions, B*G of them; ``rollout``, ``rewards`` and ``advantages`` are theirs.
     """
     each = {name: values.tolist() for name, values in rewards.each.items()}
-    completions = [{"text": text, "rewards": {name: values[row] for name, values in each.items()}, "reward": reward,
-                    "advantage": advantage, "length": length, "truncated": truncated}
-                   for row, (text, reward, advantage, length, truncated) in enumerate(zip(
-                       texts, rewards.total.tolist(), advantages.tolist(), rollout.lengths.tolist(),
-                       rollout.truncated.tolist(), strict=True))]
+    completions = [
+        {
+            "text": text,
+            "rewards": {name: values[row] for name, values in each.items()},
+            "reward": reward,
+            "advantage": advantage,
+            "length": length,
+            "truncated": truncated,
+        }
+        for row, (text, reward, advantage, length, truncated) in enumerate(
+            zip(
+                texts,
+                rewards.total.tolist(),
+                advantages.tolist(),
+                rollout.lengths.tolist(),
+                rollout.truncated.tolist(),
+                strict=True,
+            )
+        )
+    ]
     group = len(texts) // len(prompts)
-    return [{"step": step, "kind": "train", "prompt": prompt_texts[row], "answer": prompts[row].answer,
-             "completions": completions[row * group:(row + 1) * group]}
-            for row in range(min(RECORDED_PROMPTS, len(prompts)))]
+    return [
+        {
+            "step": step,
+            "kind": "train",
+            "prompt": prompt_texts[row],
+            "answer": prompts[row].answer,
+            "completions": completions[row * group : (row + 1) * group],
+        }
+        for row in range(min(RECORDED_PROMPTS, len(prompts)))
+    ]
 
 
 class RolloutWatch:

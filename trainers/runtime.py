@@ -97,6 +97,7 @@ class Run:
         if self.config.eval_data_path is None or not self._evaluation_due():
             return False
         from trainers.evaluation import evaluate, reached
+
         values = self.records.evaluations.get(self.step)  # an earlier attempt may have ended right after it
         if values is None:
             values = evaluate(model, tokenizer, self, self.config, self.step)  # type: ignore[arg-type]  # leaf classes
@@ -129,9 +130,11 @@ class Run:
         left = int((now - self._began) / (self.step - self._first_step) * (self.total_steps - self.step))
         self._record({**values, "step_time": now - self._step_began})
         plan, said = self.schedule, [f"{shown[name]}: {values[name]:.4g}" for name in shown if name in values]
-        self.log(f"Epoch:[{plan.epoch_of(self.step)}/{plan.epochs}]({plan.step_in_epoch(self.step)}/"
-                 f"{plan.steps_per_epoch}), {', '.join(said)}, {now - self._step_began:.2f} s, "
-                 f"left: {left // 60}:{left % 60:02d}")
+        self.log(
+            f"Epoch:[{plan.epoch_of(self.step)}/{plan.epochs}]({plan.step_in_epoch(self.step)}/"
+            f"{plan.steps_per_epoch}), {', '.join(said)}, {now - self._step_began:.2f} s, "
+            f"left: {left // 60}:{left % 60:02d}"
+        )
 
     def save_or_stop(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write a checkpoint every ``save_interval`` steps, and before ending on request.
@@ -147,18 +150,23 @@ class Run:
         """Write a checkpoint of this step, unless there is one."""
         if self._saved_step != self.step:
             extra = {**self.extra, "schedule": self.schedule.identity(), "scaler": self.scaler.state_dict()}
-            save_checkpoint(self.folder, training_state(model, optimizer, step=self.step, extra=extra,
-                                                        epoch=self.schedule.epoch_of(self.step)))
+            save_checkpoint(
+                self.folder,
+                training_state(model, optimizer, step=self.step, extra=extra, epoch=self.schedule.epoch_of(self.step)),
+            )
             self._saved_step = self.step
 
-    def finish(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-               optimizer: torch.optim.Optimizer) -> Outcome:
+    def finish(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, optimizer: torch.optim.Optimizer
+    ) -> Outcome:
         """Write the last checkpoint (a resume may raise ``epochs``), the model folder and the published weights."""
         self.save(model, optimizer)
         save_model(model, tokenizer, self.folder / "model")
         published = publish(model, self.config)
-        self.log(f"finished at step {self.step} of {self.total_steps}; weights in {self.folder / 'model'}"
-                 + (f" and, as fp16, in {published}" if published else "; the scripts have no such architecture"))
+        self.log(
+            f"finished at step {self.step} of {self.total_steps}; weights in {self.folder / 'model'}"
+            + (f" and, as fp16, in {published}" if published else "; the scripts have no such architecture")
+        )
         return Outcome(self.step, self.total_steps, self.step < self.total_steps, published)
 
     def _restore(self, state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -216,7 +224,9 @@ def choose_device(name: str | None) -> torch.device:
         return torch.device("cpu")
     kind, _, number = name.partition(":")
     if kind != "cuda" or not (number or "0").isdecimal() or int(number or 0) >= found:
-        raise ConfigurationError(f"--device {name}: there are {found} GPUs here; use cpu"
-                                 + "".join(f", cuda:{index}" for index in range(found)))
+        raise ConfigurationError(
+            f"--device {name}: there are {found} GPUs here; use cpu"
+            + "".join(f", cuda:{index}" for index in range(found))
+        )
     torch.cuda.set_device(int(number or 0))
     return torch.device("cuda", int(number or 0))

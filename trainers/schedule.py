@@ -23,8 +23,14 @@ class Schedule:
     @classmethod
     def of(cls, config: TrainConfig, *, rows: int, updates_per_batch: int = 1) -> Self:
         """Return the schedule of ``config`` over ``rows`` rows, each batch serving ``updates_per_batch`` steps."""
-        return cls(rows, config.batch_size * config.accumulation_steps, updates_per_batch, config.epochs, config.seed,
-                   config.max_steps)
+        return cls(
+            rows,
+            config.batch_size * config.accumulation_steps,
+            updates_per_batch,
+            config.epochs,
+            config.seed,
+            config.max_steps,
+        )
 
     @property
     def steps_per_epoch(self) -> int:
@@ -46,7 +52,7 @@ class Schedule:
         """Return the indices of the rows that step ``step`` trains on."""
         order = _order(self.rows, self.seed, self.epoch_of(step))
         first = (self.step_in_epoch(step) - 1) // self.updates_per_batch * self.rows_per_batch
-        return list(order[first:first + self.rows_per_batch])
+        return list(order[first : first + self.rows_per_batch])
 
     def identity(self) -> dict[str, int]:
         """Return what must be unchanged for a checkpoint's step to mean the same rows."""

@@ -1,6 +1,6 @@
 """Supervised fine-tuning: cross-entropy on the tokens that the assistant says, averaged over all of them in a step.
 
-    python -m trainers sft --from_weight none --data_path ../dataset/sft-mini.jsonl --learning_rate 1e-3
+python -m trainers sft --from_weight none --data_path ../dataset/sft-mini.jsonl --learning_rate 1e-3
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ def sft_loss(logits: Tensor, labels: Tensor, *, num_label_tokens: int) -> Tensor
         labels: The tokens themselves, [B, S]; -100 where nothing is learned.
         num_label_tokens: Label tokens of the whole step; without any the loss is 0.
     """
-    targets = labels[:, 1:].flatten()                                          # [B*(S-1)]
-    predicted = logits[:, :-1].flatten(0, 1).float()                           # [B*(S-1), V]
+    targets = labels[:, 1:].flatten()  # [B*(S-1)]
+    predicted = logits[:, :-1].flatten(0, 1).float()  # [B*(S-1), V]
     return F.cross_entropy(predicted, targets, ignore_index=IGNORED, reduction="sum") / max(num_label_tokens, 1)
 
 
@@ -47,8 +47,10 @@ def warn_of_cut_rows(batches: Sequence[dict[str, Tensor]], config: SFTConfig, ru
     cut = sum(unlabelled_rows(batch["labels"]) for batch in batches)
     if cut and not run.extra.get("cut_rows"):
         rows = sum(len(batch["labels"]) for batch in batches)
-        run.log(f"warning: {cut} of the {rows} rows of step {run.step} are cut by --max_seq_len {config.max_seq_len} "
-                "before the assistant speaks, and teach nothing")
+        run.log(
+            f"warning: {cut} of the {rows} rows of step {run.step} are cut by --max_seq_len {config.max_seq_len} "
+            "before the assistant speaks, and teach nothing"
+        )
     run.extra["cut_rows"] = run.extra.get("cut_rows", 0) + cut
 
 
@@ -57,8 +59,10 @@ def train(config: SFTConfig, run: Run) -> Outcome:
     tokenizer = load_tokenizer(config)
     model = load_policy(config, tokenizer)
     model.to(run.device).train()  # type: ignore[arg-type]  # transformers wraps torch's method
-    check_positions(model, {"max_seq_len": config.max_seq_len}
-                    | ({"max_gen_len": config.max_gen_len} if config.eval_data_path else {}))
+    check_positions(
+        model,
+        {"max_seq_len": config.max_seq_len} | ({"max_gen_len": config.max_gen_len} if config.eval_data_path else {}),
+    )
     forward = torch.compile(model) if config.use_compile else model
     rows = ConversationRows(confine_path(config.data_path), tokenizer, config.max_seq_len)
     optimizer = build_optimizer(model, config)
@@ -77,7 +81,7 @@ def train(config: SFTConfig, run: Run) -> Outcome:
         # 2. Loss and gradients
         total_loss = torch.zeros((), device=run.device)
         for part in parts:
-            batch = {name: tensor.to(run.device) for name, tensor in part.items()}        # [B, S] each
+            batch = {name: tensor.to(run.device) for name, tensor in part.items()}  # [B, S] each
             with run.autocast():
                 outputs = forward(batch["input_ids"], attention_mask=batch["attention_mask"], **moe_options(model))
             loss = sft_loss(outputs.logits, batch["labels"], num_label_tokens=num_label_tokens)
@@ -88,13 +92,26 @@ def train(config: SFTConfig, run: Run) -> Outcome:
         # 3. Optimizer step
         mean_loss = finite_loss(total_loss, step=run.step)
         learning_rate = learning_rate_at(run.step, run.total_steps, config)
-        grad_norm = optimizer_step(optimizer, model.parameters(), learning_rate=learning_rate,
-                                   grad_clip=config.grad_clip, scaler=run.scaler, step=run.step)
+        grad_norm = optimizer_step(
+            optimizer,
+            model.parameters(),
+            learning_rate=learning_rate,
+            grad_clip=config.grad_clip,
+            scaler=run.scaler,
+            step=run.step,
+        )
 
         # 4. Log
         if run.log_due():
-            run.report({"loss": mean_loss, "learning_rate": learning_rate, "grad_norm": grad_norm,
-                        "num_tokens": run.extra["num_tokens"]}, shown=SHOWN)
+            run.report(
+                {
+                    "loss": mean_loss,
+                    "learning_rate": learning_rate,
+                    "grad_norm": grad_norm,
+                    "num_tokens": run.extra["num_tokens"],
+                },
+                shown=SHOWN,
+            )
 
         # 5. Save, and end here when asked to
         run.save_or_stop(model, optimizer)

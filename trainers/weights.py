@@ -16,8 +16,11 @@ from trainers.errors import ConfigurationError, as_configuration_error
 
 StateDict = dict[str, Tensor]
 
-SHARED: dict[str, Any] = {"tie_word_embeddings": True, "max_position_embeddings": 32_768,
-                          "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
+SHARED: dict[str, Any] = {
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 32_768,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
+}
 MOE: dict[str, Any] = {"num_experts_per_tok": 1, "norm_topk_prob": True, "router_aux_loss_coef": 5e-4}
 EXPERT = re.compile(r"(?P<layer>.*\.mlp\.experts\.)(?P<number>\d+)\.(?P<part>gate|up|down)_proj\.weight")
 
@@ -30,12 +33,15 @@ def read_weights(path: Path) -> StateDict:
     """
     with as_configuration_error(f"{path} is no weight file"):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(state, dict) or not all(isinstance(key, str) and isinstance(value, Tensor)
-                                              for key, value in state.items()):
+    if not isinstance(state, dict) or not all(
+        isinstance(key, str) and isinstance(value, Tensor) for key, value in state.items()
+    ):
         raise ConfigurationError(f"{path} is no weight file: it holds something other than named tensors")
     if any(".shared_experts." in key for key in state):
-        raise ConfigurationError(f"{path} is a MiniMind-2 mixture of experts with shared experts, which is not "
-                                 "supported; use dense MiniMind-2 or any MiniMind-3 weights")
+        raise ConfigurationError(
+            f"{path} is a MiniMind-2 mixture of experts with shared experts, which is not "
+            "supported; use dense MiniMind-2 or any MiniMind-3 weights"
+        )
     return fuse_experts({key: value.float() for key, value in state.items()})
 
 
@@ -60,9 +66,14 @@ def config_of(state: StateDict, *, num_attention_heads: int) -> PretrainedConfig
     except KeyError as missing:
         raise ConfigurationError(f"not the layout of MiniMind's weights: there is no {missing}") from None
     sizes: dict[str, Any] = {
-        "vocab_size": vocab_size, "hidden_size": hidden_size, "intermediate_size": intermediate_size,
-        "num_hidden_layers": max(layers) + 1, "num_attention_heads": query // head_dim,
-        "num_key_value_heads": key // head_dim, "head_dim": head_dim}
+        "vocab_size": vocab_size,
+        "hidden_size": hidden_size,
+        "intermediate_size": intermediate_size,
+        "num_hidden_layers": max(layers) + 1,
+        "num_attention_heads": query // head_dim,
+        "num_key_value_heads": key // head_dim,
+        "head_dim": head_dim,
+    }
     if norm is None:
         return LlamaConfig(**sizes, **SHARED, rms_norm_eps=1e-5)
     return qwen3_config(num_experts=num_experts, **sizes)
@@ -87,9 +98,11 @@ def fuse_experts(state: StateDict) -> StateDict:
         numbers = sorted({number for number, _ in parts})
         try:
             fused[layer + "gate_up_proj"] = torch.stack(  # [E, 2 * inner, hidden]
-                [torch.cat([parts[number, "gate"], parts[number, "up"]]) for number in numbers])
+                [torch.cat([parts[number, "gate"], parts[number, "up"]]) for number in numbers]
+            )
             fused[layer + "down_proj"] = torch.stack(  # [E, hidden, inner]
-                [parts[number, "down"] for number in numbers])
+                [parts[number, "down"] for number in numbers]
+            )
         except KeyError as missing:
             raise ConfigurationError(f"{layer} lacks the projection {missing.args[0]}") from None
     return fused

@@ -9,9 +9,11 @@ SAY = {"role": "assistant", "content": "045"}
 EOS = 2
 
 # Drops the reasoning of every assistant turn but the last, as Qwen3's template does.
-FORGETFUL = ("{% for m in messages %}<|im_start|>{{ m.role }}\n"
-             "{{ m.content if loop.last else m.content.split('</think>')[-1] }}<|im_end|>\n{% endfor %}"
-             "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+FORGETFUL = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{{ m.content if loop.last else m.content.split('</think>')[-1] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 
 
 def learned(tokenizer, example) -> list[str]:
@@ -30,20 +32,31 @@ def test_labels_are_the_answer_and_the_end_of_turn_and_nothing_else(tokenizer):
     example = tokenize_conversation(tokenizer, [ASK, SAY], 64)
     assert [label for label in example["labels"] if label != -100] == [*tokenizer("045")["input_ids"], EOS]
     assert tokenizer.decode(example["input_ids"]) == (
-        "<|im_start|>user\n07+38=<|im_end|>\n<|im_start|>assistant\n045<|im_end|>\n")
+        "<|im_start|>user\n07+38=<|im_end|>\n<|im_start|>assistant\n045<|im_end|>\n"
+    )
 
 
 def test_every_assistant_turn_is_learned_and_system_and_tool_turns_are_context(tokenizer):
-    turns = [{"role": "system", "content": "加"}, ASK, SAY, {"role": "tool", "content": "ok"}, ASK,
-             {"role": "assistant", "content": "<think>\n7+8=15\n</think>\n四十五 🎉"}]
+    turns = [
+        {"role": "system", "content": "加"},
+        ASK,
+        SAY,
+        {"role": "tool", "content": "ok"},
+        ASK,
+        {"role": "assistant", "content": "<think>\n7+8=15\n</think>\n四十五 🎉"},
+    ]
     assert learned(tokenizer, tokenize_conversation(tokenizer, turns, 256)) == [
-        "045<|im_end|>", "<think>\n7+8=15\n</think>\n四十五 🎉<|im_end|>"]
+        "045<|im_end|>",
+        "<think>\n7+8=15\n</think>\n四十五 🎉<|im_end|>",
+    ]
 
 
 def test_a_turn_that_quotes_the_end_token_is_learned_to_its_real_end(tokenizer):
     turns = [ASK, {"role": "assistant", "content": "say <|im_end|> now"}, ASK, SAY]
     assert learned(tokenizer, tokenize_conversation(tokenizer, turns, 256)) == [
-        "say <|im_end|> now<|im_end|>", "045<|im_end|>"]
+        "say <|im_end|> now<|im_end|>",
+        "045<|im_end|>",
+    ]
 
 
 def test_a_question_that_looks_like_an_answer_is_not_learned(tokenizer):
@@ -58,9 +71,14 @@ def test_a_turn_that_the_template_rewrites_is_not_learned(tokenizer, monkeypatch
 
 
 def test_a_template_of_another_family_needs_no_known_ids(tokenizer, monkeypatch):
-    monkeypatch.setattr(tokenizer, "chat_template", (
-        "{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]"
-        "{% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"))
+    monkeypatch.setattr(
+        tokenizer,
+        "chat_template",
+        (
+            "{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]"
+            "{% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
+        ),
+    )
     example = tokenize_conversation(tokenizer, [ASK, SAY, ASK, SAY], 256)
     assert learned(tokenizer, example) == [" 045<|im_end|>", " 045<|im_end|>"]
 
@@ -88,8 +106,10 @@ def test_a_long_row_is_cut_at_the_right_and_may_keep_no_label(tokenizer):
 
 
 def test_a_batch_is_padded_on_the_right_and_masked_by_length():
-    batch = collate([{"input_ids": [7, 2], "labels": [-100, 2]},
-                     {"input_ids": [5, 6, 7, 2], "labels": [-100, -100, 7, 2]}], pad_id=2)
+    batch = collate(
+        [{"input_ids": [7, 2], "labels": [-100, 2]}, {"input_ids": [5, 6, 7, 2], "labels": [-100, -100, 7, 2]}],
+        pad_id=2,
+    )
     assert batch["input_ids"].tolist() == [[7, 2, 2, 2], [5, 6, 7, 2]]
     assert batch["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
     assert batch["labels"].tolist() == [[-100, 2, -100, -100], [-100, -100, 7, 2]]
@@ -98,6 +118,7 @@ def test_a_batch_is_padded_on_the_right_and_masked_by_length():
 def test_reader_processes_give_the_same_batches(tokenizer, write_rows):
     path = write_rows(*({"conversations": [ASK, {"role": "assistant", "content": str(n)}]} for n in range(4)))
     rows = ConversationRows(path, tokenizer, 64)
-    here, there = (DataLoader(rows, batch_size=2, num_workers=n, collate_fn=lambda batch: collate(batch, 0))
-                   for n in (0, 1))
+    here, there = (
+        DataLoader(rows, batch_size=2, num_workers=n, collate_fn=lambda batch: collate(batch, 0)) for n in (0, 1)
+    )
     assert [batch["labels"].tolist() for batch in here] == [batch["labels"].tolist() for batch in there]

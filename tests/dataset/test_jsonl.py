@@ -25,13 +25,16 @@ def test_blank_lines_at_the_end_and_a_byte_order_mark_do_not_count(tmp_path):
     assert list(JsonLines(written(tmp_path, b'\xef\xbb\xbf{"n": 1}\n\n  \n'))) == [{"n": 1}]
 
 
-@pytest.mark.parametrize(("line", "reason"), [
-    (b'{"n": 1', "is not JSON (Expecting ',' delimiter at column 8)"),
-    (b"", "is not JSON (Expecting value at column 1)"),
-    (b"[1, 2]", "is not a JSON object"),
-    (b'{"n": "\xff\xfe"}', "is not UTF-8 text"),
-    (b"[" * 100_000, "is not JSON (nested too deeply)"),
-])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"n": 1', "is not JSON (Expecting ',' delimiter at column 8)"),
+        (b"", "is not JSON (Expecting value at column 1)"),
+        (b"[1, 2]", "is not a JSON object"),
+        (b'{"n": "\xff\xfe"}', "is not UTF-8 text"),
+        (b"[" * 100_000, "is not JSON (nested too deeply)"),
+    ],
+)
 def test_a_bad_row_is_one_line_with_its_number(tmp_path, line, reason):
     rows = JsonLines(written(tmp_path, b'{"n": 1}\n' + line + b'\n{"n": 3}\n'))
     with pytest.raises(DataError) as caught:
@@ -66,7 +69,8 @@ def test_only_offsets_are_held_in_memory(tmp_path):
 
 def test_digest_is_that_of_the_bytes(tmp_path):
     assert JsonLines(written(tmp_path, b"{}\n")).sha256() == (
-        "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356")
+        "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356"
+    )
 
 
 def test_a_data_error_survives_the_way_out_of_a_reader_process():

@@ -7,8 +7,11 @@ ASK = {"role": "user", "content": "07+38="}
 
 
 def test_prompts_are_read_with_their_answers(write_rows):
-    rows = PromptRows(write_rows({"conversations": [ASK, {"role": "assistant", "content": ""}], "answer": "045"},
-                                 {"conversations": [ASK]}))
+    rows = PromptRows(
+        write_rows(
+            {"conversations": [ASK, {"role": "assistant", "content": ""}], "answer": "045"}, {"conversations": [ASK]}
+        )
+    )
     assert [rows[n] for n in range(len(rows))] == [Prompt([ASK], "045"), Prompt([ASK], None)]
 
 

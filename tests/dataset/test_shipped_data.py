@@ -12,8 +12,14 @@ from dataset.build import EASY_COPIES, HELD_OUT, NUMBERS, WORDINGS, build
 from dataset.validation import check_file
 
 DATASET = Path(dataset.__file__).parent
-SHIPPED = ("sft-mini.jsonl", "rlaif-mini.jsonl", "eval-mini.jsonl", "tokenizer/tokenizer.json",
-           "tokenizer/tokenizer_config.json", "tokenizer/chat_template.jinja")
+SHIPPED = (
+    "sft-mini.jsonl",
+    "rlaif-mini.jsonl",
+    "eval-mini.jsonl",
+    "tokenizer/tokenizer.json",
+    "tokenizer/tokenizer_config.json",
+    "tokenizer/chat_template.jinja",
+)
 
 
 def rows_of(name):
@@ -65,8 +71,10 @@ def test_every_wording_is_used_about_equally_often(name):
     assert all(0.8 < asked.count(re.sub(r"{.}", "{}", wording)) / expected < 1.2 for wording in WORDINGS)
 
 
-@pytest.mark.parametrize(("name", "kind"), [
-    ("sft-mini.jsonl", "conversations"), ("rlaif-mini.jsonl", "answered"), ("eval-mini.jsonl", "answered")])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("sft-mini.jsonl", "conversations"), ("rlaif-mini.jsonl", "answered"), ("eval-mini.jsonl", "answered")],
+)
 def test_shipped_files_are_valid(name, kind):
     report = check_file(DATASET / name, kind)
     assert report.errors == []

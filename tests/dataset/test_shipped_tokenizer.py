@@ -3,10 +3,20 @@ import pytest
 from dataset.formats import Turn
 
 
-@pytest.mark.parametrize("text", [
-    "07+38=", "What is 07+38?", "请计算07加38。", "你好，世界！", "🎉👩‍👩‍👧", "naïve Ω\t\n  two  spaces ", "1234567890",
-    "龘\x00\x7f", "<think>\n7+8\n</think>\n015",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "07+38=",
+        "What is 07+38?",
+        "请计算07加38。",
+        "你好，世界！",
+        "🎉👩‍👩‍👧",
+        "naïve Ω\t\n  two  spaces ",
+        "1234567890",
+        "龘\x00\x7f",
+        "<think>\n7+8\n</think>\n015",
+    ],
+)
 def test_every_text_round_trips(tokenizer, text):
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
@@ -37,7 +47,8 @@ def test_the_vocabulary_is_small(tokenizer):
 def test_the_chat_template_writes_turns_and_the_generation_prompt(tokenizer):
     turns: list[Turn] = [{"role": "system", "content": "Add."}, {"role": "user", "content": " 07+38=\n"}]
     assert tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) == (
-        "<|im_start|>system\nAdd.<|im_end|>\n<|im_start|>user\n 07+38=\n<|im_end|>\n<|im_start|>assistant\n")
+        "<|im_start|>system\nAdd.<|im_end|>\n<|im_start|>user\n 07+38=\n<|im_end|>\n<|im_start|>assistant\n"
+    )
 
 
 def test_a_question_takes_few_tokens(tokenizer):

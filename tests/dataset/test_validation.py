@@ -15,8 +15,10 @@ BAD = {"conversations": [SAY]}
 def test_a_report_lists_bad_rows_and_shows_the_first_good_ones(write_rows):
     report = check_file(write_rows(BAD, GOOD, GOOD, BAD, GOOD, GOOD), "conversations")
     assert report.rows == 6
-    assert report.errors == [(1, "must begin with a system or a user turn"),
-                             (4, "must begin with a system or a user turn")]
+    assert report.errors == [
+        (1, "must begin with a system or a user turn"),
+        (4, "must begin with a system or a user turn"),
+    ]
     assert report.samples == [GOOD] * 3
 
 

@@ -3,9 +3,20 @@
 from trainers.attempt import run_attempt
 from trainers.cli import parse_command
 
-FLAGS = {"from_weight": "none", "data_path": "runs/data.jsonl", "save_dir": "runs/out", "hidden_size": 32,
-         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "batch_size": 4, "epochs": 2,
-         "learning_rate": 0.01, "log_interval": 1, "dtype": "float32"}
+FLAGS = {
+    "from_weight": "none",
+    "data_path": "runs/data.jsonl",
+    "save_dir": "runs/out",
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "batch_size": 4,
+    "epochs": 2,
+    "learning_rate": 0.01,
+    "log_interval": 1,
+    "dtype": "float32",
+}
 
 
 def argv(run_dir: str, **flags: object) -> list[str]:

@@ -17,9 +17,14 @@ from trainers.records import read_rows
 
 
 def start(home, *arguments, **environment):
-    return subprocess.Popen([sys.executable, "-m", "trainers", *arguments], cwd=REPOSITORY, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env={**os.environ, "NIGHTSHIFT_HOME": str(home), "OMP_NUM_THREADS": "1", **environment})
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainers", *arguments],
+        cwd=REPOSITORY,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NIGHTSHIFT_HOME": str(home), "OMP_NUM_THREADS": "1", **environment},
+    )
 
 
 def result_of(home, name="1"):
@@ -29,7 +34,13 @@ def result_of(home, name="1"):
 def test_an_orderly_end_leaves_the_whole_folder(home):
     assert run_sft("runs/1", log_interval=3) == 0
     assert sorted(path.name for path in (home / "runs" / "1").iterdir()) == [
-        "checkpoint", "config.json", "log.txt", "metrics.jsonl", "model", "result.json"]
+        "checkpoint",
+        "config.json",
+        "log.txt",
+        "metrics.jsonl",
+        "model",
+        "result.json",
+    ]
     result = result_of(home)
     assert (result["exit_code"], result["error"], result["steps"], result["total_steps"]) == (0, None, 6, 6)
     assert (result["checkpoint_step"], result["stopped_early"], result["device"]) == (6, False, "cpu")
@@ -45,7 +56,10 @@ def test_the_log_begins_with_the_command_and_reads_as_the_scripts_print(home):
     lines = (home / "runs" / "1" / "log.txt").read_text().splitlines()
     assert lines[0].startswith("$ python -m trainers sft --run_dir runs/1 --save_dir runs/out --save_weight full_sft ")
     assert [line.split(",")[0] for line in lines if line.startswith("Epoch")] == [
-        "Epoch:[1/2](1/3)", "Epoch:[1/2](3/3)", "Epoch:[2/2](3/3)"]
+        "Epoch:[1/2](1/3)",
+        "Epoch:[1/2](3/3)",
+        "Epoch:[2/2](3/3)",
+    ]
     assert ", lr: 0.001, " in lines[-2]
     assert lines[-2].endswith("left: 0:00")
 
@@ -66,17 +80,20 @@ def test_without_a_run_dir_each_run_makes_a_new_folder(home):
     assert all(result_of(home, name)["steps"] == 1 for name in made)
 
 
-@pytest.mark.parametrize(("flags", "line"), [
-    ({"data_path": "runs/none.jsonl"}, "error: none.jsonl: cannot be read: No such file or directory"),
-    ({"data_path": "/etc/passwd"}, "error: /etc/passwd is /etc/passwd, outside the allowed folders"),
-    ({"save_dir": "/var/tmp"}, "error: /var/tmp is /var/tmp, outside the allowed folders"),
-    ({"from_weight": "pretrain"}, "error: no weights at "),
-    ({"init_path": "runs/none"}, "error: no model in "),
-    ({"tokenizer_path": "runs/none"}, "error: no tokenizer can be loaded from "),
-    ({"train_monitor": "swanlab"}, "error: --train_monitor swanlab: it is not installed"),
-    ({"device": "cuda:99"}, "error: --device cuda:99: there are "),
-    ({"device": "tpu"}, "error: --device tpu: there are "),
-])
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        ({"data_path": "runs/none.jsonl"}, "error: none.jsonl: cannot be read: No such file or directory"),
+        ({"data_path": "/etc/passwd"}, "error: /etc/passwd is /etc/passwd, outside the allowed folders"),
+        ({"save_dir": "/var/tmp"}, "error: /var/tmp is /var/tmp, outside the allowed folders"),
+        ({"from_weight": "pretrain"}, "error: no weights at "),
+        ({"init_path": "runs/none"}, "error: no model in "),
+        ({"tokenizer_path": "runs/none"}, "error: no tokenizer can be loaded from "),
+        ({"train_monitor": "swanlab"}, "error: --train_monitor swanlab: it is not installed"),
+        ({"device": "cuda:99"}, "error: --device cuda:99: there are "),
+        ({"device": "tpu"}, "error: --device tpu: there are "),
+    ],
+)
 def test_what_cannot_be_run_is_one_line_and_exits_2(home, capfd, flags, line):
     assert run_sft("runs/1", **flags) == 2
     error = capfd.readouterr().err
@@ -108,8 +125,10 @@ def test_a_file_that_is_no_checkpoint_is_one_line(home, capfd):
     assert "is no checkpoint: it has no epoch, extra, optimizer, random;" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("rubbish", [b'{"step": 2, "val', b'{"step": 2, "val\n', b"\0" * 100 + b"\n",
-                                     '{"step": 2, "加'.encode()[:-1], b"3\n"])
+@pytest.mark.parametrize(
+    "rubbish",
+    [b'{"step": 2, "val', b'{"step": 2, "val\n', b"\0" * 100 + b"\n", '{"step": 2, "加'.encode()[:-1], b"3\n"],
+)
 def test_a_resume_survives_what_a_kill_or_a_full_disk_left_in_the_records(home, rubbish):
     run_sft("runs/1", max_steps=1)
     folder = home / "runs" / "1"

@@ -90,8 +90,9 @@ def test_without_a_checkpoint_there_is_none_even_if_a_write_began(tmp_path):
 
 @pytest.mark.parametrize("milliseconds", [3, 17, 31])
 def test_a_kill_while_writing_leaves_the_checkpoint_before_it(tmp_path, milliseconds):
-    writer = subprocess.Popen([sys.executable, "-c", KILLED_WHILE_WRITING, str(tmp_path)], cwd=REPOSITORY,
-                              stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, str(tmp_path)], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+    )
     reported = 0
     while reported < 3:
         reported = int(writer.stdout.readline())

@@ -11,9 +11,14 @@ from trainers.configs import TRAINING_TYPES, GRPOConfig, SFTConfig, choices_of
 from trainers.paths import REPOSITORY
 
 NUMBERS = {"max_steps": 7, "eval_interval": 3, "num_attention_heads": 16, "num_key_value_heads": 8, "hidden_size": 256}
-TEXTS = {"eval_data_path": "../dataset/a b'c.jsonl", "init_path": "runs/3/model", "tokenizer_path": "../tokenizer",
-         "reward_weights": "answer=1,length=-0.5", "from_weight": "pre.train-1",
-         "stop_at": "eval/sampled_accuracy>=0.35"}
+TEXTS = {
+    "eval_data_path": "../dataset/a b'c.jsonl",
+    "init_path": "runs/3/model",
+    "tokenizer_path": "../tokenizer",
+    "reward_weights": "answer=1,length=-0.5",
+    "from_weight": "pre.train-1",
+    "stop_at": "eval/sampled_accuracy>=0.35",
+}
 
 
 def another_value(name, field, draw):
@@ -34,8 +39,11 @@ def another_value(name, field, draw):
 def test_the_command_line_reproduces_every_config(type_name, seed):
     draw = random.Random(seed)
     config_class = TRAINING_TYPES[type_name]
-    changed = {name: another_value(name, field, draw) for name, field in config_class.model_fields.items()
-               if seed == 0 or draw.random() < 0.5}
+    changed = {
+        name: another_value(name, field, draw)
+        for name, field in config_class.model_fields.items()
+        if seed == 0 or draw.random() < 0.5
+    }
     if not {"eval_data_path", "eval_interval"} <= changed.keys():
         changed = {name: value for name, value in changed.items() if not name.startswith(("eval_", "stop_at"))}
     if "num_attention_heads" in changed or "num_key_value_heads" in changed or "hidden_size" in changed:
@@ -56,8 +64,9 @@ def test_grpo_defaults_are_those_of_the_script():
     assert "--beta 0.02 --num_generations 8 --reasoning 1 --reward_model_path ../../internlm2-1_8b-reward" in words
 
 
-@pytest.mark.parametrize("argv", [["sft", "--lerning_rate", "1"], ["sft", "--beta", "0.1"], ["dance"], [],
-                                  ["sft", "--learning", "1e-3"]])
+@pytest.mark.parametrize(
+    "argv", [["sft", "--lerning_rate", "1"], ["sft", "--beta", "0.1"], ["dance"], [], ["sft", "--learning", "1e-3"]]
+)
 def test_an_unknown_flag_or_type_exits_2(argv, capsys):
     with pytest.raises(SystemExit) as ended:
         parse_or_exit(argv)
@@ -101,9 +110,11 @@ def test_text_that_looks_like_an_option_or_has_line_breaks_is_refused(name, text
 
 @pytest.mark.parametrize("type_name", TRAINING_TYPES)
 def test_help_comes_within_a_second_and_without_torch(type_name):
-    code = ("import sys; sys.argv = ['trainers', sys.argv[1], '--help']\n"
-            "import atexit; atexit.register(lambda: print('torch' in sys.modules, 'transformers' in sys.modules))\n"
-            "import runpy; runpy.run_module('trainers', run_name='__main__')")
+    code = (
+        "import sys; sys.argv = ['trainers', sys.argv[1], '--help']\n"
+        "import atexit; atexit.register(lambda: print('torch' in sys.modules, 'transformers' in sys.modules))\n"
+        "import runpy; runpy.run_module('trainers', run_name='__main__')"
+    )
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code, type_name], cwd=REPOSITORY, capture_output=True, text=True)
     assert time.monotonic() - began < 3, "generous, because the machine may be busy"

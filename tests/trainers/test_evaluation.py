@@ -18,9 +18,16 @@ def test_accuracy_is_the_share_of_exact_answers():
     assert accuracy([SUM] * 4, answers) == 0.5
 
 
-@pytest.mark.parametrize(("stop_at", "value", "met"), [
-    ("eval/sampled_accuracy>=0.35", 0.35, True), ("eval/sampled_accuracy>=0.35", 0.349, False),
-    ("eval/sampled_accuracy<=0.35", 0.35, True), ("eval/sampled_accuracy<=0.35", 0.351, False), (None, 1.0, False)])
+@pytest.mark.parametrize(
+    ("stop_at", "value", "met"),
+    [
+        ("eval/sampled_accuracy>=0.35", 0.35, True),
+        ("eval/sampled_accuracy>=0.35", 0.349, False),
+        ("eval/sampled_accuracy<=0.35", 0.35, True),
+        ("eval/sampled_accuracy<=0.35", 0.351, False),
+        (None, 1.0, False),
+    ],
+)
 def test_a_target_is_met_at_its_bound(stop_at, value, met):
     assert reached(stop_at, {"eval/sampled_accuracy": value}) is met
 
@@ -59,8 +66,19 @@ def test_an_evaluation_is_recorded_before_training_and_after_it_with_a_few_answe
 def test_a_model_that_knows_the_answers_is_right_every_time(home):
     """The answers are learned by heart, then asked for."""
     from tests.trainers.sft_runs import run_sft
-    assert run_sft("runs/1", epochs=60, batch_size=10, lr_schedule="constant", eval_data_path="runs/data.jsonl",
-                   eval_temperature=0.1, max_gen_len=8) == 0
+
+    assert (
+        run_sft(
+            "runs/1",
+            epochs=60,
+            batch_size=10,
+            lr_schedule="constant",
+            eval_data_path="runs/data.jsonl",
+            eval_temperature=0.1,
+            max_gen_len=8,
+        )
+        == 0
+    )
     result = json.loads((home / "runs" / "1" / "result.json").read_text())
     assert result["eval_before"]["eval/greedy_accuracy"] == 0.0
     assert result["eval_after"]["eval/greedy_accuracy"] == 1.0
@@ -74,6 +92,7 @@ def test_the_random_state_is_that_of_before(home):
 
     from trainers.evaluation import evaluate
     from trainers.runtime import build_run
+
     folder = home / "runs" / "1"
     folder.mkdir()
     config = GRPOConfig(eval_data_path="runs/data.jsonl", max_gen_len=4)

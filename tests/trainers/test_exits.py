@@ -8,11 +8,21 @@ from trainers.exits import exit_of, memory_advice
 from trainers.paths import PathRefused
 
 
-@pytest.mark.parametrize(("error", "code"), [
-    (ConfigurationError("x"), 2), (DataError("a.jsonl", 3, "x"), 2), (PathRefused("x"), 2), (Stopped("x"), 3),
-    (torch.OutOfMemoryError("CUDA out of memory"), 4), (MemoryError(), 4), (Diverged("x"), 1), (ValueError("x"), 1),
-    (RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory: you tried"), 4),
-    (RuntimeError("shapes do not fit"), 1)])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigurationError("x"), 2),
+        (DataError("a.jsonl", 3, "x"), 2),
+        (PathRefused("x"), 2),
+        (Stopped("x"), 3),
+        (torch.OutOfMemoryError("CUDA out of memory"), 4),
+        (MemoryError(), 4),
+        (Diverged("x"), 1),
+        (ValueError("x"), 1),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory: you tried"), 4),
+        (RuntimeError("shapes do not fit"), 1),
+    ],
+)
 def test_each_error_has_its_exit_code(error, code):
     assert exit_of(error, SFTConfig()).code == code
 
@@ -26,8 +36,10 @@ def test_a_real_refusal_of_the_cpu_allocator_is_out_of_memory():
 def test_a_refusal_of_memory_while_a_file_is_read_is_no_damaged_file():
     with pytest.raises(MemoryError), as_configuration_error("x.pth is no weight file"):
         raise MemoryError
-    with (pytest.raises(ConfigurationError, match=r"^x\.pth is no weight file \(EOFError\); try another$"),
-          as_configuration_error("x.pth is no weight file", "; try another")):
+    with (
+        pytest.raises(ConfigurationError, match=r"^x\.pth is no weight file \(EOFError\); try another$"),
+        as_configuration_error("x.pth is no weight file", "; try another"),
+    ):
         raise EOFError
 
 
@@ -41,12 +53,15 @@ def test_a_persons_mistake_has_no_traceback_and_a_fault_has_one():
     assert ending.log.startswith("Traceback (most recent call last):")
 
 
-@pytest.mark.parametrize(("config", "advice"), [
-    (SFTConfig(batch_size=16), "--batch_size 8 --accumulation_steps 2 gives the same result"),
-    (SFTConfig(batch_size=6, accumulation_steps=4), "--batch_size 3 --accumulation_steps 8 gives the same result"),
-    (SFTConfig(batch_size=7), "--batch_size 1 --accumulation_steps 7 gives the same result"),
-    (SFTConfig(batch_size=1), "try --max_seq_len 170"),
-    (GRPOConfig(batch_size=1), "try --max_gen_len 768"),
-])
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        (SFTConfig(batch_size=16), "--batch_size 8 --accumulation_steps 2 gives the same result"),
+        (SFTConfig(batch_size=6, accumulation_steps=4), "--batch_size 3 --accumulation_steps 8 gives the same result"),
+        (SFTConfig(batch_size=7), "--batch_size 1 --accumulation_steps 7 gives the same result"),
+        (SFTConfig(batch_size=1), "try --max_seq_len 170"),
+        (GRPOConfig(batch_size=1), "try --max_gen_len 768"),
+    ],
+)
 def test_memory_advice_names_values_that_halve_the_need(config, advice):
     assert advice in memory_advice(config)

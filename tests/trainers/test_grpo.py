@@ -22,8 +22,10 @@ def start(home: Path) -> Path:
 
 
 def metrics_of(folder: Path) -> list[tuple[int, dict[str, float]]]:
-    return [(row["step"], {name: value for name, value in row["values"].items() if name != "step_time"})
-            for row in read_rows(folder / "metrics.jsonl")]
+    return [
+        (row["step"], {name: value for name, value in row["values"].items() if name != "step_time"})
+        for row in read_rows(folder / "metrics.jsonl")
+    ]
 
 
 def state_of(folder: Path) -> dict:
@@ -68,7 +70,7 @@ def test_each_prompt_is_compared_with_its_own_completions_only():
 
 
 def test_the_loss_type_chooses_between_clipping_the_ratio_and_capping_its_weight():
-    logps, old = torch.tensor([[-0.5]]), torch.tensor([[-0.5 - math.log(6)]])        # ratio 6
+    logps, old = torch.tensor([[-0.5]]), torch.tensor([[-0.5 - math.log(6)]])  # ratio 6
     gain = torch.tensor([1.0])
     assert policy_loss(logps, old, gain, GRPOConfig(loss_type="grpo")).item() == pytest.approx(-1.2, abs=1e-5)
     assert policy_loss(logps, old, gain, GRPOConfig(loss_type="cispo")).item() == pytest.approx(2.5, abs=1e-5)
@@ -127,8 +129,10 @@ def test_how_a_batch_is_cut_into_micro_batches_changes_neither_loss_nor_gradient
     gradients, losses = [], []
     for batch_size in (4, 2, 1):
         run_dir = f"runs/{batch_size}"
-        assert run_grpo(run_dir, batch_size=batch_size, accumulation_steps=4 // batch_size, max_steps=1,
-                        loss_type="cispo") == 0
+        assert (
+            run_grpo(run_dir, batch_size=batch_size, accumulation_steps=4 // batch_size, max_steps=1, loss_type="cispo")
+            == 0
+        )
         gradients.append(first_gradient(start / str(batch_size)))
         losses.append(metrics_of(start / str(batch_size))[0][1]["loss"])
     assert losses[1:] == [pytest.approx(losses[0], abs=1e-5)] * 2
@@ -162,11 +166,17 @@ def test_an_off_policy_update_has_the_loss_and_the_kl_worked_out_by_hand(start):
     model.load_state_dict(state["model"])
     losses, kls = [], []
     for batch in state["extra"]["batches"]:
-        ids, mask = batch["rollout"]["completion_ids"], batch["rollout"]["completion_mask"].bool()       # [n, T]
+        ids, mask = batch["rollout"]["completion_ids"], batch["rollout"]["completion_mask"].bool()  # [n, T]
         full = batch["rollout"]["attention_mask"]
-        logits = model(input_ids=batch["rollout"]["sequence_ids"], attention_mask=full,
-                       position_ids=(full.cumsum(-1) - 1).clamp(min=0)).logits.detach() / 0.7
-        logps = logits[:, -ids.shape[1] - 1:-1].log_softmax(-1).gather(-1, ids[..., None]).squeeze(-1)   # [n, T]
+        logits = (
+            model(
+                input_ids=batch["rollout"]["sequence_ids"],
+                attention_mask=full,
+                position_ids=(full.cumsum(-1) - 1).clamp(min=0),
+            ).logits.detach()
+            / 0.7
+        )
+        logps = logits[:, -ids.shape[1] - 1 : -1].log_softmax(-1).gather(-1, ids[..., None]).squeeze(-1)  # [n, T]
         ratio = (logps - batch["old_per_token_logps"]).exp()
         kl = (batch["ref_per_token_logps"] - logps).exp() - (batch["ref_per_token_logps"] - logps) - 1
         rewards = batch["rewards"]["total"].view(-1, 4)
@@ -197,15 +207,15 @@ def test_an_evaluation_leaves_the_training_as_it_would_have_been(start):
     assert run_grpo("runs/plain", max_steps=3) == 0
     assert run_grpo("runs/evaluated", max_steps=3, **evaluated) == 0
     assert same_weights(start / "plain", start / "evaluated")
-    evaluations = [(step, set(values)) for step, values in metrics_of(start / "evaluated")
-                   if "eval/greedy_accuracy" in values]
+    evaluations = [
+        (step, set(values)) for step, values in metrics_of(start / "evaluated") if "eval/greedy_accuracy" in values
+    ]
     names = {"eval/greedy_accuracy", "eval/sampled_accuracy", "eval/completion_length"}
     assert evaluations == [(0, names), (1, names), (2, names), (3, names)]
 
 
 def test_a_met_target_ends_the_run_early(start):
-    assert run_grpo("runs/1", eval_data_path="runs/data.jsonl", eval_interval=2,
-                    stop_at="eval/greedy_accuracy<=1") == 0
+    assert run_grpo("runs/1", eval_data_path="runs/data.jsonl", eval_interval=2, stop_at="eval/greedy_accuracy<=1") == 0
     result = json.loads((start / "1" / "result.json").read_text())
     assert (result["steps"], result["stopped_early"]) == (0, True)
 
@@ -230,8 +240,12 @@ def test_the_balance_of_the_experts_is_part_of_the_loss(home):
 
 def test_without_a_difference_in_reward_the_kl_still_pulls_back_to_the_reference(start):
     """Report 26, the documented choice: weight decay moved the policy away, and only the KL has a gradient."""
-    assert run_grpo("runs/1", reward_weights="length=0,repetition=0", beta=0.5, max_steps=2, learning_rate=0.1,
-                    weight_decay=1) == 0
+    assert (
+        run_grpo(
+            "runs/1", reward_weights="length=0,repetition=0", beta=0.5, max_steps=2, learning_rate=0.1, weight_decay=1
+        )
+        == 0
+    )
     (_, first), (_, second) = metrics_of(start / "1")
     assert first["grad_norm"] < 1e-6
     assert second["grad_norm"] > 1e-4
@@ -263,14 +277,17 @@ def test_a_run_that_never_reached_a_checkpoint_starts_again_with_the_weights_of_
     assert metrics_of(start / "1")[0][1]["kl"] == 0.0
 
 
-@pytest.mark.parametrize(("flag", "said"), [
-    ({"num_generations": 2}, "num_generations 4, now 2"), ({"temperature": 0.5}, "temperature 1.0, now 0.5")])
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [({"num_generations": 2}, "num_generations 4, now 2"), ({"temperature": 0.5}, "temperature 1.0, now 0.5")],
+)
 def test_between_two_updates_on_one_rollout_a_resume_keeps_how_it_was_sampled(start, capfd, flag, said):
     assert run_grpo("runs/1", num_iterations=2, max_steps=1) == 0
     assert run_grpo("runs/1", num_iterations=2, max_steps=2, from_resume=1, **flag) == 2
     assert capfd.readouterr().err == (
         f"error: the checkpoint lies between two updates on one rollout, made with {said}; resume with what it was "
-        "made with, or start a new job\n")
+        "made with, or start a new job\n"
+    )
 
 
 def test_after_the_last_update_on_a_rollout_a_resume_may_sample_otherwise(start):
@@ -281,10 +298,12 @@ def test_after_the_last_update_on_a_rollout_a_resume_may_sample_otherwise(start)
 def test_a_prompt_that_the_chat_template_refuses_is_named_by_its_row(start, capfd):
     (start / "start" / "model" / "chat_template.jinja").write_text(
         "{% for m in messages %}{% if m.content == '99+01' %}{{ raise_exception('not this one') }}{% endif %}"
-        "{{ m.content }}{% endfor %}")
+        "{{ m.content }}{% endfor %}"
+    )
     assert run_grpo("runs/1") == 2
     assert capfd.readouterr().err == (
-        "error: data.jsonl, row 3: the tokenizer's chat template refuses it: not this one\n")
+        "error: data.jsonl, row 3: the tokenizer's chat template refuses it: not this one\n"
+    )
 
 
 def test_a_step_records_trl_s_names_and_its_completions(start):
@@ -292,9 +311,24 @@ def test_a_step_records_trl_s_names_and_its_completions(start):
     step, values = metrics_of(start / "1")[0]
     assert step == 1
     assert set(values) == {
-        "loss", "learning_rate", "grad_norm", "reward", "reward_std", "frac_reward_zero_std", "rewards/length/mean",
-        "rewards/repetition/mean", "rewards/answer/mean", "kl", "entropy", "clip_ratio", "completions/mean_length",
-        "completions/clipped_ratio", "completions/mean_terminated_length", "sampling_logp_difference", "num_tokens"}
+        "loss",
+        "learning_rate",
+        "grad_norm",
+        "reward",
+        "reward_std",
+        "frac_reward_zero_std",
+        "rewards/length/mean",
+        "rewards/repetition/mean",
+        "rewards/answer/mean",
+        "kl",
+        "entropy",
+        "clip_ratio",
+        "completions/mean_length",
+        "completions/clipped_ratio",
+        "completions/mean_terminated_length",
+        "sampling_logp_difference",
+        "num_tokens",
+    }
     samples = read_rows(start / "1" / "samples.jsonl")
     assert [len(sample["completions"]) for sample in samples] == [4, 4, 4, 4], "four of the six prompts"
     assert all(sample["kind"] == "train" and sample["prompt"].endswith("<|im_start|>assistant\n") for sample in samples)
@@ -305,8 +339,7 @@ def test_a_step_records_trl_s_names_and_its_completions(start):
 
 
 def test_the_reward_rises(start):
-    assert run_grpo("runs/1", epochs=8, batch_size=10, num_generations=16, beta=0,
-                    learning_rate=0.01) == 0
+    assert run_grpo("runs/1", epochs=8, batch_size=10, num_generations=16, beta=0, learning_rate=0.01) == 0
     rewards = [values["reward"] for _, values in metrics_of(start / "1")]
     assert sum(rewards[-3:]) / 3 > sum(rewards[:2]) / 2 + 0.2
 
@@ -316,7 +349,8 @@ def test_a_missing_reward_model_is_one_line_with_the_ways_out(start, capfd):
     assert capfd.readouterr().err == (
         f"error: --reward_model_path runs/nowhere: looked in {start / 'nowhere'} and found nothing there; train one "
         "and point --reward_model_path to its model/ folder, point it to one you have, or say none for rule rewards "
-        "only\n")
+        "only\n"
+    )
 
 
 def test_a_missing_reward_model_that_has_no_weight_is_not_looked_for(start):
@@ -328,7 +362,8 @@ def test_completions_beyond_the_model_s_positions_are_refused_before_training(ho
     assert run_grpo("runs/1", max_gen_len=63) == 2
     assert capfd.readouterr().err == (
         "error: --max_seq_len 66 and --max_gen_len 63: up to 129 tokens, and the model has 128 positions; lower "
-        "one of them\n")
+        "one of them\n"
+    )
 
 
 def test_the_log_speaks_as_the_scripts_do(start):

@@ -41,7 +41,7 @@ def test_half_precision_logits_are_scored_in_float32():
 def test_the_temperature_divides_the_logits_before_the_softmax():
     ids = torch.tensor([[1, 0]])
     scored = completion_logps(FixedLogits([2.0, 0.0]), ids, ones(ids), 1, temperature=0.5)
-    assert scored.per_token_logps.item() == pytest.approx(-0.018150, abs=1e-6)      # log sigmoid(4)
+    assert scored.per_token_logps.item() == pytest.approx(-0.018150, abs=1e-6)  # log sigmoid(4)
 
 
 def test_a_model_that_returns_every_logit_is_cut_to_the_completion():
@@ -53,7 +53,9 @@ def test_a_model_that_returns_every_logit_is_cut_to_the_completion():
 
 def test_padding_on_the_left_does_not_count_as_a_position():
     assert position_ids_of(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]])).tolist() == [
-        [0, 0, 0, 1, 2], [0, 1, 2, 3, 3]]
+        [0, 0, 0, 1, 2],
+        [0, 1, 2, 3, 3],
+    ]
 
 
 @MODELS
@@ -85,7 +87,7 @@ def test_what_follows_the_end_of_a_completion_is_zero_and_has_no_gradient():
     model.lm_head.register_forward_hook(lambda _, __, output: (output.retain_grad(), logits.append(output))[0])
     scored = completion_logps(model, ids, mask, 3, temperature=1.0)
     scored.per_token_logps.sum().backward()
-    gradient = logits[0].grad[0].abs().sum(-1)      # [T + 1]; position t predicts token t + 1
+    gradient = logits[0].grad[0].abs().sum(-1)  # [T + 1]; position t predicts token t + 1
     assert scored.per_token_logps[0, 2].item() == 0.0
     assert gradient[0] > 0
     assert gradient[1] > 0, "the end token itself is trained"
@@ -113,8 +115,11 @@ def test_reading_each_prompt_once_gives_the_same_log_probabilities_and_the_same_
     results = []
     for grouped in (False, True):
         model = build().eval()
-        scored = (grouped_logps(model, ids, mask, 3, temperature, num_generations=2) if grouped
-                  else completion_logps(model, ids, mask, 3, temperature))
+        scored = (
+            grouped_logps(model, ids, mask, 3, temperature, num_generations=2)
+            if grouped
+            else completion_logps(model, ids, mask, 3, temperature)
+        )
         (scored.per_token_logps * weight).sum().backward()
         results.append((scored, {name: parameter.grad for name, parameter in model.named_parameters()}))
     (expected, expected_gradients), (found, gradients) = results

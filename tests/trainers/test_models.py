@@ -14,8 +14,17 @@ TOKENIZER = load_tokenizer(SFTConfig())
 
 
 def small(**changes):
-    return SFTConfig(**{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-                        "from_weight": "none", "save_dir": "runs/out", **changes})
+    return SFTConfig(
+        **{
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "from_weight": "none",
+            "save_dir": "runs/out",
+            **changes,
+        }
+    )
 
 
 def same_weights(one, other):
@@ -28,7 +37,7 @@ def test_a_fresh_model_has_the_layout_of_minimind_3(use_moe, kind):
     assert config.model_type == kind
     assert config.vocab_size == len(TOKENIZER)
     assert (config.hidden_size, config.num_hidden_layers, config.head_dim, config.num_key_value_heads) == (32, 2, 8, 2)
-    assert config.intermediate_size == 128          # 32 * pi = 100.5, rounded up to a multiple of 64
+    assert config.intermediate_size == 128  # 32 * pi = 100.5, rounded up to a multiple of 64
     assert config.rope_parameters["rope_theta"] == 1e6
     assert config.tie_word_embeddings
     assert config.max_position_embeddings >= 32_768
@@ -59,7 +68,7 @@ def test_published_experts_stand_one_by_one_as_in_the_scripts(home):
 def test_a_saved_folder_loads_bit_for_bit_with_its_tokenizer(home, use_moe):
     model = load_policy(small(use_moe=use_moe), TOKENIZER)
     save_model(model, TOKENIZER, home / "runs" / "model")
-    save_model(model, TOKENIZER, home / "runs" / "model")                     # replaces
+    save_model(model, TOKENIZER, home / "runs" / "model")  # replaces
     again = load_policy(small(init_path="runs/model"), load_tokenizer(small(init_path="runs/model")))
     assert same_weights(again.state_dict(), model.state_dict())
     assert sorted(path.name for path in (home / "runs").iterdir()) == ["data.jsonl", "model"]
@@ -102,10 +111,17 @@ def test_a_folder_with_missing_weights_is_refused_and_never_filled_with_random_o
         load_folder(home / "runs" / "model")
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    ("model.safetensors", b""), ("model.safetensors", b"garbage" * 9), ("config.json", b"{"), ("config.json", b"[]"),
-    ("config.json", b'{"model_type": "unheard of"}'),
-    ("config.json", b'{"model_type": "qwen3", "hidden_size": "big"}')])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b""),
+        ("model.safetensors", b"garbage" * 9),
+        ("config.json", b"{"),
+        ("config.json", b"[]"),
+        ("config.json", b'{"model_type": "unheard of"}'),
+        ("config.json", b'{"model_type": "qwen3", "hidden_size": "big"}'),
+    ],
+)
 def test_a_damaged_folder_is_one_line(home, name, content):
     save_model(load_policy(small(), TOKENIZER), TOKENIZER, home / "runs" / "model")
     (home / "runs" / "model" / name).write_bytes(content)
@@ -129,8 +145,11 @@ def test_a_folder_without_a_model_is_one_line(home):
 def test_a_folder_that_brings_code_is_refused_until_the_operator_allows_it(home, monkeypatch):
     folder = home / "runs" / "custom"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"model_type": "custom-model", "auto_map": {
-        "AutoConfig": "code.C", "AutoModelForCausalLM": "code.M"}}))
+    (folder / "config.json").write_text(
+        json.dumps(
+            {"model_type": "custom-model", "auto_map": {"AutoConfig": "code.C", "AutoModelForCausalLM": "code.M"}}
+        )
+    )
     (folder / "code.py").write_text("raise SystemExit('ran')")
     monkeypatch.delenv("NIGHTSHIFT_TRUST_REMOTE_CODE", raising=False)
     with pytest.raises(ConfigurationError, match="no model can be loaded"):

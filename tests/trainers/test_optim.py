@@ -10,8 +10,12 @@ NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
 
 def take_step(model, **changes):
     optimizer = build_optimizer(model, SFTConfig(learning_rate=0.5, weight_decay=0.0))
-    return optimizer_step(optimizer, model.parameters(), step=7,
-                          **{"learning_rate": 0.1, "grad_clip": 1.0, "scaler": NO_SCALER, **changes})
+    return optimizer_step(
+        optimizer,
+        model.parameters(),
+        step=7,
+        **{"learning_rate": 0.1, "grad_clip": 1.0, "scaler": NO_SCALER, **changes},
+    )
 
 
 @pytest.mark.parametrize(("step", "expected"), [(50, 0.55e-3), (100, 0.1e-3), (25, 1e-3 * (0.1 + 0.45 * 1.70710678))])

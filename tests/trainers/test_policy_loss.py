@@ -12,8 +12,9 @@ def old_for_ratio(ratio: float, new: float) -> torch.Tensor:
     return torch.tensor([[new]]) - torch.tensor(ratio).log()
 
 
-@pytest.mark.parametrize(("policy", "reference", "kl"), [
-    (-1.0, -2.0, 0.36788), (-2.0, -1.0, 0.71828), (-1.5, -1.5, 0.0)])
+@pytest.mark.parametrize(
+    ("policy", "reference", "kl"), [(-1.0, -2.0, 0.36788), (-2.0, -1.0, 0.71828), (-1.5, -1.5, 0.0)]
+)
 def test_the_k3_estimate_of_worked_log_probabilities(policy, reference, kl):
     assert per_token_kl(torch.tensor([[policy]]), torch.tensor([[reference]])).item() == pytest.approx(kl, abs=1e-5)
 

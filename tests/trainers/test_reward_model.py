@@ -37,8 +37,9 @@ class Scorer(PreTrainedModel):
 def save_classifier(folder: Path, **changes: object) -> None:
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     torch.manual_seed(0)
-    config = Qwen3Config(**{"vocab_size": len(tokenizer), "num_labels": 1, "pad_token_id": tokenizer.pad_token_id,
-                            **SIZES, **changes})
+    config = Qwen3Config(
+        **{"vocab_size": len(tokenizer), "num_labels": 1, "pad_token_id": tokenizer.pad_token_id, **SIZES, **changes}
+    )
     Qwen3ForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -46,10 +47,17 @@ def save_classifier(folder: Path, **changes: object) -> None:
 def save_remote_code(folder: Path) -> None:
     folder.mkdir()
     (folder / "scorer.py").write_text(REMOTE_CODE)
-    (folder / "config.json").write_text(json.dumps({
-        "model_type": "scorer", "architectures": ["Scorer"],
-        "auto_map": {"AutoConfig": "scorer.ScorerConfig", "AutoModel": "scorer.Scorer"}}))
+    (folder / "config.json").write_text(
+        json.dumps(
+            {
+                "model_type": "scorer",
+                "architectures": ["Scorer"],
+                "auto_map": {"AutoConfig": "scorer.ScorerConfig", "AutoModel": "scorer.Scorer"},
+            }
+        )
+    )
     from safetensors.torch import save_file
+
     save_file({"weight": torch.zeros(1)}, folder / "model.safetensors", metadata={"format": "pt"})
     AutoTokenizer.from_pretrained(TOKENIZER).save_pretrained(folder)
 

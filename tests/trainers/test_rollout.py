@@ -39,7 +39,8 @@ def engine(model, *, eos: int = EOS, pad: int = PAD) -> TorchRolloutEngine:
 
 def scripted(script: dict[int, list[int]], *, pad: int = PAD, max_gen_len: int = 5):
     return engine(Script(script), pad=pad).rollout(
-        [[mark] for mark in script], num_generations=1, max_gen_len=max_gen_len, temperature=1.0)
+        [[mark] for mark in script], num_generations=1, max_gen_len=max_gen_len, temperature=1.0
+    )
 
 
 def test_the_mask_ends_with_the_first_end_token_even_when_padding_is_the_same_token():
@@ -73,7 +74,11 @@ def test_finished_rows_leave_the_batch_once_fewer_than_three_in_four_are_live():
     rollout = engine(model).rollout([[mark] for mark in script], num_generations=1, max_gen_len=5, temperature=1.0)
     assert rollout.lengths.tolist() == [1, 2, 5, 5]
     assert rollout.completion_ids.tolist() == [
-        [EOS, PAD, PAD, PAD, PAD], [5, EOS, PAD, PAD, PAD], [5, 6, 7, 8, EOS], [5, 6, 7, 8, EOS]]
+        [EOS, PAD, PAD, PAD, PAD],
+        [5, EOS, PAD, PAD, PAD],
+        [5, 6, 7, 8, EOS],
+        [5, 6, 7, 8, EOS],
+    ]
     assert model.rows_seen == [4, 4, 2, 2, 2], "3 of 4 live stay together, 2 of 4 do not"
 
 
@@ -93,14 +98,15 @@ def test_greedy_tokens_are_those_of_one_prompt_at_a_time_without_a_cache(build):
             with torch.no_grad():
                 expected.append(model(input_ids=torch.tensor([expected])).logits[0, -1].argmax().item())
         for copy in (2 * row, 2 * row + 1):
-            assert rollout.completion_ids[copy, :rollout.lengths[copy]].tolist() == expected[len(prompt):]
+            assert rollout.completion_ids[copy, : rollout.lengths[copy]].tolist() == expected[len(prompt) :]
 
 
 def test_greedy_tokens_are_those_of_transformers_generate():
     model = tiny_qwen3(seed=3).eval()
     ids, mask = pad_left(PROMPTS, PAD, torch.device("cpu"))
-    expected = model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=12, do_sample=False,
-                              eos_token_id=EOS, pad_token_id=PAD)
+    expected = model.generate(
+        input_ids=ids, attention_mask=mask, max_new_tokens=12, do_sample=False, eos_token_id=EOS, pad_token_id=PAD
+    )
     rollout = engine(model).rollout(PROMPTS, num_generations=2, max_gen_len=12, temperature=0)
     assert rollout.sequence_ids[::2].tolist() == expected.tolist()
 
@@ -111,15 +117,16 @@ def test_sampling_and_scoring_agree_on_every_log_probability(build, temperature)
     model = build()
     rollout = engine(model).rollout(PROMPTS, num_generations=16, max_gen_len=24, temperature=temperature)
     assert len(set(rollout.lengths.tolist())) > 2, "rows must end at different steps for this to check anything"
-    scored = completion_logps(model, rollout.sequence_ids, rollout.attention_mask,
-                              rollout.completion_ids.shape[1], temperature)
+    scored = completion_logps(
+        model, rollout.sequence_ids, rollout.attention_mask, rollout.completion_ids.shape[1], temperature
+    )
     assert (scored.per_token_logps - rollout.sampling_logps).abs().max() <= 1e-4
 
 
 def test_sampling_follows_the_tempered_distribution():
     torch.manual_seed(0)
     tokens, logps = sample_tokens(torch.tensor([[2.0, 0.0]]).expand(20_000, 2), temperature=0.5)
-    assert (tokens == 0).float().mean().item() == pytest.approx(0.98201, abs=0.004)      # sigmoid(4)
+    assert (tokens == 0).float().mean().item() == pytest.approx(0.98201, abs=0.004)  # sigmoid(4)
     assert logps[tokens == 0][0].item() == pytest.approx(-0.018150, abs=1e-6)
 
 

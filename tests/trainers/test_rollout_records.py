@@ -8,7 +8,10 @@ from trainers.rollout_records import RolloutWatch, length_metrics, reward_metric
 def test_lengths_count_truncated_completions_and_also_those_that_ended_on_their_own():
     """Report 16: rows of 3 tokens (ended) and 5 (truncated)."""
     assert length_metrics(torch.tensor([3, 5]), torch.tensor([False, True])) == {
-        "completions/mean_length": 4.0, "completions/clipped_ratio": 0.5, "completions/mean_terminated_length": 3.0}
+        "completions/mean_length": 4.0,
+        "completions/clipped_ratio": 0.5,
+        "completions/mean_terminated_length": 3.0,
+    }
 
 
 def test_lengths_are_numbers_when_no_completion_ended():
@@ -18,8 +21,11 @@ def test_lengths_are_numbers_when_no_completion_ended():
 def test_reward_metrics_of_a_group_that_differs_and_one_that_does_not():
     total = torch.tensor([1.0, 0.0, 0.7, 0.7])
     assert reward_metrics(total, {"answer": torch.tensor([1.0, 0.0, 0.0, 0.0])}, num_generations=2) == {
-        "reward": pytest.approx(0.6), "reward_std": pytest.approx(0.25), "frac_reward_zero_std": 0.5,
-        "rewards/answer/mean": 0.25}
+        "reward": pytest.approx(0.6),
+        "reward_std": pytest.approx(0.25),
+        "frac_reward_zero_std": 0.5,
+        "rewards/answer/mean": 0.25,
+    }
 
 
 def test_token_means_weigh_every_token_alike_over_micro_batches_of_different_size():

@@ -10,12 +10,14 @@ from trainers import evaluation
 from trainers.records import read_rows
 from trainers.sft import count_label_tokens, sft_loss
 
-EVEN = torch.log(torch.tensor(4.0)).item()           # the loss of a token under four equal logits
+EVEN = torch.log(torch.tensor(4.0)).item()  # the loss of a token under four equal logits
 
 
 def metrics_of(folder):
-    return [(row["step"], row["epoch"], {name: value for name, value in row["values"].items() if name != "step_time"})
-            for row in read_rows(folder / "metrics.jsonl")]
+    return [
+        (row["step"], row["epoch"], {name: value for name, value in row["values"].items() if name != "step_time"})
+        for row in read_rows(folder / "metrics.jsonl")
+    ]
 
 
 def weights_of(folder):
@@ -30,20 +32,23 @@ def test_position_t_predicts_token_t_plus_1():
     logits = torch.full((1, 5, 6), -100.0)
     for position, following in enumerate([2, 3, 4, 5]):
         logits[0, position, following] = 100.0
-    labels = torch.tensor([[-100, -100, 3, 4, 5]])     # prompt 1, 2; answer 3, 4, EOS 5
+    labels = torch.tensor([[-100, -100, 3, 4, 5]])  # prompt 1, 2; answer 3, 4, EOS 5
     assert count_label_tokens([{"labels": labels}]) == 3
     assert sft_loss(logits, labels, num_label_tokens=3).item() == 0.0
 
 
 def test_the_mean_is_over_all_label_tokens_of_the_step():
     """Reports 13 and 14: four tokens of loss 1 and one of loss 3 are 7/5, not (1 + 3)/2."""
+
     def logits_of(loss, tokens):
-        rest = torch.log(torch.expm1(torch.tensor(loss)))            # two classes: -log(1 / (1 + e^rest)) = loss
+        rest = torch.log(torch.expm1(torch.tensor(loss)))  # two classes: -log(1 / (1 + e^rest)) = loss
         return torch.stack([torch.zeros(tokens + 1), rest.expand(tokens + 1)], dim=-1)[None]
 
     first, second = torch.tensor([[-100, 0, 0, 0, 0]]), torch.tensor([[-100, 0]])
-    parts = [sft_loss(logits_of(1.0, 4), first, num_label_tokens=5),
-             sft_loss(logits_of(3.0, 1), second, num_label_tokens=5)]
+    parts = [
+        sft_loss(logits_of(1.0, 4), first, num_label_tokens=5),
+        sft_loss(logits_of(3.0, 1), second, num_label_tokens=5),
+    ]
     assert sum(parts).item() == pytest.approx(1.4)
 
 
@@ -55,8 +60,10 @@ def test_loss_and_gradient_do_not_depend_on_the_split():
     gradients = []
     for size in (8, 2, 1):
         logits = torch.linspace(-1, 1, 8 * 5 * 7).view(8, 5, 7).requires_grad_()
-        loss = sum(sft_loss(one, two, num_label_tokens=total)
-                   for one, two in zip(logits.split(size), labels.split(size), strict=True))
+        loss = sum(
+            sft_loss(one, two, num_label_tokens=total)
+            for one, two in zip(logits.split(size), labels.split(size), strict=True)
+        )
         loss.backward()
         gradients.append((loss.detach(), logits.grad))
     for loss, gradient in gradients[1:]:
@@ -83,7 +90,7 @@ def test_masked_positions_have_no_gradient():
 @pytest.mark.parametrize("flags", [{}, {"use_moe": 1}, {"accumulation_steps": 2, "batch_size": 2}])
 def test_three_steps_and_a_resume_equal_six_steps(home, flags):
     """Report 38: the same weights bit for bit, the same rows, rates and metrics, no step twice."""
-    constant = {**flags, "lr_schedule": "constant"}                  # the first part does not know of the second
+    constant = {**flags, "lr_schedule": "constant"}  # the first part does not know of the second
     assert run_sft("runs/whole", **constant) == 0
     assert run_sft("runs/parts", **constant, max_steps=3) == 0
     assert run_sft("runs/parts", **constant, from_resume=1) == 0
@@ -100,7 +107,16 @@ def test_a_resume_after_the_last_step_changes_nothing_and_more_epochs_continue(h
     assert same_weights(weights_of(home / "runs" / "1"), before)
     assert run_sft("runs/1", epochs=3, from_resume=1) == 0
     assert [(step, epoch) for step, epoch, _ in metrics_of(home / "runs" / "1")] == [
-        (1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3), (8, 3), (9, 3)]
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (4, 2),
+        (5, 2),
+        (6, 2),
+        (7, 3),
+        (8, 3),
+        (9, 3),
+    ]
 
 
 def test_a_new_learning_rate_wins_on_resume_and_keeps_the_schedule_position(home):
@@ -108,7 +124,7 @@ def test_a_new_learning_rate_wins_on_resume_and_keeps_the_schedule_position(home
     run_sft("runs/1", from_resume=1, learning_rate=0.1)
     fourth = metrics_of(home / "runs" / "1")[3]
     assert fourth[0] == 4
-    assert fourth[2]["learning_rate"] == pytest.approx(0.1 * (0.1 + 0.45 * (1 - 0.5)))     # cos(pi * 4 / 6) = -0.5
+    assert fourth[2]["learning_rate"] == pytest.approx(0.1 * (0.1 + 0.45 * (1 - 0.5)))  # cos(pi * 4 / 6) = -0.5
 
 
 def test_what_was_logged_after_the_checkpoint_stands_once_after_a_resume(home):
@@ -116,7 +132,7 @@ def test_what_was_logged_after_the_checkpoint_stands_once_after_a_resume(home):
     run_sft("runs/1", max_steps=2, **flags)
     checkpoint = (home / "runs" / "1" / "checkpoint" / "state.pt").read_bytes()
     run_sft("runs/1", max_steps=3, **flags, from_resume=1)
-    (home / "runs" / "1" / "checkpoint" / "state.pt").write_bytes(checkpoint)        # as if killed after logging step 3
+    (home / "runs" / "1" / "checkpoint" / "state.pt").write_bytes(checkpoint)  # as if killed after logging step 3
     run_sft("runs/1", max_steps=4, **flags, from_resume=1)
     run_sft("runs/2", max_steps=4, **flags)
     assert metrics_of(home / "runs" / "1") == metrics_of(home / "runs" / "2")
@@ -131,8 +147,9 @@ def test_without_from_resume_a_run_starts_over(home):
 def test_a_checkpoint_of_other_batches_is_refused(home, capfd):
     run_sft("runs/1", max_steps=2)
     assert run_sft("runs/1", batch_size=2, from_resume=1) == 2
-    assert capfd.readouterr().err == ("error: the checkpoint was made with rows_per_batch 4, now 2; "
-                                      "start a new job instead\n")
+    assert capfd.readouterr().err == (
+        "error: the checkpoint was made with rows_per_batch 4, now 2; start a new job instead\n"
+    )
 
 
 def test_rows_cut_so_short_that_nothing_is_taught_do_no_harm(home):
@@ -144,15 +161,16 @@ def test_rows_that_are_cut_before_the_assistant_speaks_are_told_once(home):
     run_sft("runs/1", max_seq_len=3, epochs=1)
     log = (home / "runs" / "1" / "log.txt").read_text()
     assert log.count("teach nothing") == 1
-    assert ("warning: 4 of the 4 rows of step 1 are cut by --max_seq_len 3 before the assistant speaks, and teach "
-            "nothing\n") in log
+    assert (
+        "warning: 4 of the 4 rows of step 1 are cut by --max_seq_len 3 before the assistant speaks, and teach nothing\n"
+    ) in log
 
 
 @pytest.mark.parametrize(("batch_size", "accumulation_steps"), [(2, 2), (1, 4), (3, 1)])
 def test_the_loop_averages_over_the_tokens_of_the_step_however_it_is_cut(home, batch_size, accumulation_steps):
     rows = [("1", "2"), ("12+30", "a much longer answer than the others"), ("5", "6 7 8"), ("x", "y")]
     with (home / "runs" / "data.jsonl").open("w") as file:
-        for question, answer in rows[:batch_size * accumulation_steps]:
+        for question, answer in rows[: batch_size * accumulation_steps]:
             turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             file.write(json.dumps({"conversations": turns}) + "\n")
     assert run_sft("runs/whole", max_steps=1) == 0
@@ -165,8 +183,14 @@ def test_the_loop_averages_over_the_tokens_of_the_step_however_it_is_cut(home, b
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_the_balance_of_the_experts_is_part_of_the_loss(home, accumulation_steps):
     """Report 42: with no token to learn, the loss is the balance alone, and it has a gradient."""
-    run_sft("runs/1", use_moe=1, max_seq_len=3, batch_size=4 // accumulation_steps,
-            accumulation_steps=accumulation_steps, max_steps=1)
+    run_sft(
+        "runs/1",
+        use_moe=1,
+        max_seq_len=3,
+        batch_size=4 // accumulation_steps,
+        accumulation_steps=accumulation_steps,
+        max_steps=1,
+    )
     values = metrics_of(home / "runs" / "1")[0][2]
     assert 5e-4 <= values["loss"] < 1e-3, "0.0005 times a balance that is 1 when the experts share evenly"
     assert values["grad_norm"] > 0.0

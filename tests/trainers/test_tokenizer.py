@@ -40,12 +40,15 @@ def test_a_tokenizer_without_chat_template_is_refused(home):
         load_tokenizer(SFTConfig(tokenizer_path="runs/model"))
 
 
-@pytest.mark.parametrize(("template", "reason"), [
-    ("{% for", "cannot write a question: the tokenizer's chat template refuses it: unexpected 'end of template'"),
-    ("{{ raise_exception('no') }}", "cannot write a question: the tokenizer's chat template refuses it: no"),
-    ("{{ foo.bar }}", "cannot write a question: the tokenizer's chat template refuses it: 'foo' is undefined"),
-    ("{# nothing #}", "writes a question as no tokens"),
-])
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ("{% for", "cannot write a question: the tokenizer's chat template refuses it: unexpected 'end of template'"),
+        ("{{ raise_exception('no') }}", "cannot write a question: the tokenizer's chat template refuses it: no"),
+        ("{{ foo.bar }}", "cannot write a question: the tokenizer's chat template refuses it: 'foo' is undefined"),
+        ("{# nothing #}", "writes a question as no tokens"),
+    ],
+)
 def test_a_chat_template_that_writes_no_question_is_refused_at_the_start(home, template, reason):
     (copied(home) / "chat_template.jinja").write_text(template)
     with pytest.raises(ConfigurationError) as refused:

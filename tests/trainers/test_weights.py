@@ -11,9 +11,11 @@ from trainers.weights import fuse_experts, read_weights, split_experts
 
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"
 CONFIG = SFTConfig(hidden_size=64, num_hidden_layers=2)
-FILES = [("minimind3_dense", "minimind3_dense_64.pth", "Qwen3ForCausalLM"),
-         ("minimind3_moe", "minimind3_moe_64_moe.pth", "Qwen3MoeForCausalLM"),
-         ("minimind2_dense", "minimind2_dense_64.pth", "LlamaForCausalLM")]
+FILES = [
+    ("minimind3_dense", "minimind3_dense_64.pth", "Qwen3ForCausalLM"),
+    ("minimind3_moe", "minimind3_moe_64_moe.pth", "Qwen3MoeForCausalLM"),
+    ("minimind2_dense", "minimind2_dense_64.pth", "LlamaForCausalLM"),
+]
 
 
 @pytest.mark.parametrize(("name", "file", "kind"), FILES)
@@ -50,18 +52,21 @@ def saved(tmp_path, change):
     return tmp_path / "w_64.pth"
 
 
-@pytest.mark.parametrize(("change", "line"), [
-    (lambda s: s.pop("model.layers.1.self_attn.q_norm.weight"), "missing: model.layers.1.self_attn.q_norm.weight"),
-    (lambda s: s.update(extra=torch.zeros(1)), "unexpected: extra"),
-    (lambda s: s.update({"model.norm.weight": torch.zeros(3)}), r"model.norm.weight is \[3\] instead of \[64\]"),
-    (lambda s: s.pop("model.layers.0.self_attn.k_proj.weight"), r"there is no 'model\.layers\.0\..*k_proj"),
-    (lambda s: s.update({"model.layers.0.mlp.shared_experts.0.up_proj.weight": torch.zeros(1)}), "not supported"),
-    (lambda s: s.update(step=3), "something other than named tensors"),
-    (lambda s: s.update({3: torch.zeros(1)}), "something other than named tensors"),
-    (lambda s: s.update({"model.embed_tokens.weight": torch.zeros(5)}), "make no model"),
-    (lambda s: s.update({"model.layers.0.self_attn.q_norm.weight": torch.zeros(7)}), "make no model"),
-    (lambda s: s.update({"model.layers.0.self_attn.k_proj.weight": torch.zeros(3, 64)}), "make no model"),
-])
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda s: s.pop("model.layers.1.self_attn.q_norm.weight"), "missing: model.layers.1.self_attn.q_norm.weight"),
+        (lambda s: s.update(extra=torch.zeros(1)), "unexpected: extra"),
+        (lambda s: s.update({"model.norm.weight": torch.zeros(3)}), r"model.norm.weight is \[3\] instead of \[64\]"),
+        (lambda s: s.pop("model.layers.0.self_attn.k_proj.weight"), r"there is no 'model\.layers\.0\..*k_proj"),
+        (lambda s: s.update({"model.layers.0.mlp.shared_experts.0.up_proj.weight": torch.zeros(1)}), "not supported"),
+        (lambda s: s.update(step=3), "something other than named tensors"),
+        (lambda s: s.update({3: torch.zeros(1)}), "something other than named tensors"),
+        (lambda s: s.update({"model.embed_tokens.weight": torch.zeros(5)}), "make no model"),
+        (lambda s: s.update({"model.layers.0.self_attn.q_norm.weight": torch.zeros(7)}), "make no model"),
+        (lambda s: s.update({"model.layers.0.self_attn.k_proj.weight": torch.zeros(3, 64)}), "make no model"),
+    ],
+)
 def test_weights_that_do_not_fit_are_one_line_that_names_the_difference(tmp_path, change, line):
     with pytest.raises(ConfigurationError, match=line) as refused:
         load_weights(saved(tmp_path, change), CONFIG)
