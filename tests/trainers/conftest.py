@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainers.grpo_runs import save_start
+
 SUMS = [
     ("07+38", "045"),
     ("12+30", "042"),
@@ -30,3 +32,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             file.write(json.dumps({"conversations": turns, "answer": answer}) + "\n")
     return tmp_path
+
+
+@pytest.fixture
+def start(home: Path) -> Path:
+    """Return a state folder that holds data and random weights to start from."""
+    save_start(home)
+    return home / "runs"

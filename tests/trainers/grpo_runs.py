@@ -1,5 +1,6 @@
 """Start small GRPO runs from random weights: ten prompts, two at a time, four completions each."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ from transformers import (
 from trainers.attempt import run_attempt
 from trainers.cli import parse_command
 from trainers.paths import REPOSITORY
+from trainers.records import read_rows
 
 TOKENIZER = REPOSITORY / "dataset" / "tokenizer"
 # Random weights write random text: whether it has 20 characters differs, which is a reward to learn from.
@@ -79,3 +81,30 @@ def start_model(kind: str, vocab_size: int) -> PreTrainedModel:
             )
         )
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=vocab_size, tie_word_embeddings=True, **SIZES))
+
+
+def metrics_of(folder: Path) -> list[tuple[int, dict[str, float]]]:
+    return [
+        (row["step"], {name: value for name, value in row["values"].items() if name != "step_time"})
+        for row in read_rows(folder / "metrics.jsonl")
+    ]
+
+
+def state_of(folder: Path) -> dict:
+    return torch.load(folder / "checkpoint" / "state.pt", weights_only=True)
+
+
+def first_gradient(folder: Path) -> torch.Tensor:
+    """Return the clipped gradient of a run of one step, from AdamW's first moment (0.1 of it)."""
+    moments = state_of(folder)["optimizer"]["state"].values()
+    return torch.cat([moment["exp_avg"].flatten() for moment in moments]) * 10
+
+
+def write_prompts(path: Path, questions: list[str]) -> None:
+    rows = [{"conversations": [{"role": "user", "content": question}]} for question in questions]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = state_of(one)["model"], state_of(other)["model"]
+    return all(torch.equal(first[name], second[name]) for name in first)
