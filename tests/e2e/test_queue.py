@@ -57,11 +57,12 @@ def test_cancelling_a_running_job_ends_its_process_within_two_seconds(live):
     job = asked(steps=500)
     wait_for_step(live, job, 3)
     pid = live.ledger(job)[0][1]
-    request_cancel(job, by=person())
+    asker = person()
+    request_cancel(job, by=asker)
     assert wait_for(lambda: gone(pid), 5) < 2
     wait_for_status(job, Job.Status.CANCELLED, 3)
     assert (job.attempts.get().outcome, job.checkpoint_step) == (Attempt.Outcome.CANCELLED, job.step)
-    assert job.cause == f"cancelled; checkpoint at step {job.step}"
+    assert job.cause == f"cancelled by {asker.get_username()}; checkpoint at step {job.step}"
 
 
 def test_a_trainer_that_ignores_sigterm_is_killed_after_the_grace(live):
