@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 from django.utils import timezone
 
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Worker
 from jobs.services.schedule import eligible_jobs, served_by
 from jobs.services.wake import idle_workers, publish
 from jobs.worker.adopt import settle
@@ -51,13 +51,24 @@ def reap_expired() -> int:
     expired = Job.objects.filter(status=Job.Status.RUNNING, lease_until__lt=timezone.now())
     attempts = [attempt for job in expired if (attempt := take_over(job)) is not None]
     for attempt in attempts:
-        _settle(attempt)
+        _settle(attempt, cause=f"worker {attempt.worker or ''} was gone for longer than the lease")
     return len(attempts)
 
 
-def _settle(attempt: Attempt) -> None:
+def reap_left_behind(worker: Worker) -> None:
+    """Settle what an earlier process of this worker left running.
+
+    Only for the worker itself, when it runs nothing and its device's lock is free: no lease has to be waited for then,
+    and the job is back before a younger one can take its place.
+    """
+    for job in Job.objects.filter(status=Job.Status.RUNNING, worker=worker):
+        if (attempt := take_over(job, left_behind=True)) is not None:
+            _settle(attempt, cause=f"a process of worker {worker} ended without a word")
+
+
+def _settle(attempt: Attempt, *, cause: str) -> None:
     try:
-        settle(attempt)
+        settle(attempt, cause=cause)
     except (DatabaseError, InterfaceError):
         raise
     except Exception:  # the others must not wait for it; its new lease expires and it is tried again
@@ -65,12 +76,12 @@ def _settle(attempt: Attempt) -> None:
 
 
 @transaction.atomic
-def take_over(job: Job) -> Attempt | None:
-    """Move an expired lease to this process under a new token; ``None`` when another was faster."""
+def take_over(job: Job, *, left_behind: bool = False) -> Attempt | None:
+    """Move a lease that expired, or was left behind, to this process under a new token; ``None`` if another did."""
     now, token = timezone.now(), Job.new_token()
-    seen = Job.objects.filter(
-        pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token, lease_until__lt=now
-    )  # fmt: skip
+    seen = Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
+    if not left_behind:
+        seen = seen.filter(lease_until__lt=now)
     if not seen.update(lease_token=token, lease_until=now + timedelta(seconds=settings.NIGHTSHIFT_LEASE)):
         return None
     Attempt.objects.filter(job=job, outcome=Attempt.Outcome.RUNNING).update(token=token)

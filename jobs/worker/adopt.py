@@ -10,8 +10,8 @@ from jobs.worker.supervise import record_end, ship_rest
 from trainers.paths import resolve_path
 
 
-def settle(attempt: Attempt) -> None:
-    """Record the end of an attempt that this process took over.
+def settle(attempt: Attempt, *, cause: str) -> None:
+    """Record the end of an attempt that this process took over; ``cause`` says how its worker was lost.
 
     Raises:
         DatabaseError: the database is away; the attempt can be taken over again once its new lease has expired.
@@ -25,7 +25,6 @@ def settle(attempt: Attempt) -> None:
     elif attempt.job.cancel_requested_at is not None:
         record_end(attempt, Ending(outcome=Attempt.Outcome.CANCELLED, cause="its worker was gone"))
     else:
-        cause = f"worker {attempt.worker or ''} was gone for longer than the lease"
         record_end(attempt, Ending(outcome=Attempt.Outcome.LOST, cause=cause, again=True))
 
 

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import billiard.pool
-from celery.signals import celeryd_init, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import celeryd_init, worker_process_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils import timezone
@@ -29,6 +29,7 @@ def connect_signals() -> None:
     billiard.pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 10  # tenths of a second at exit; results say nothing here
     celeryd_init.connect(_begin)
     worker_ready.connect(_announce)
+    worker_process_init.connect(_look_for_work)
     worker_shutting_down.connect(_drain)
     worker_shutdown.connect(_end)
 
@@ -54,6 +55,11 @@ def _announce(sender: Any, **_: Any) -> None:
         connection.close()
     threading.Thread(target=_keep_fresh, args=(sender.hostname,), name="heartbeat", daemon=True).start()
     publish(found.queue)
+
+
+def _look_for_work(**_: Any) -> None:
+    """Wake this worker when a pool process replaces one that died; Celery kills one that is not up in seconds."""
+    threading.Thread(target=publish, args=(FoundDevice.of_worker().queue,), daemon=True).start()
 
 
 def _keep_fresh(name: str) -> None:

@@ -16,6 +16,9 @@ from jobs.worker import guard
 from jobs.worker.pump import Pump
 from trainers.paths import REPOSITORY
 
+SLACK = 2.0  # seconds beyond the grace of a guard whose lifeline ended
+TURN = 0.1  # seconds
+
 
 class TrainerProcess:
     """Start the guard and its program in a session of their own; pump their output into a log."""
@@ -95,6 +98,16 @@ def lock_of(name: str) -> Path:
     folder = Path(settings.NIGHTSHIFT_HOME) / "locks"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
+
+
+def comes_free(lock: Path) -> bool:
+    """Tell whether the lock is free, or soon is: what a dead worker left needs seconds to save and end."""
+    deadline = time.monotonic() + self_fencing()[1] + SLACK
+    while not is_free(lock):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(TURN)
+    return True
 
 
 def is_free(lock: Path) -> bool:

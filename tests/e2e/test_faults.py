@@ -60,6 +60,18 @@ def test_a_killed_pool_process_takes_its_trainer_along_and_the_job_runs_again(li
     assert wait_for(lambda: gone(pid), 5) < 3
     wait_for_status(job, Job.Status.COMPLETED, 30)
     assert (live.words(job).count("START"), live.words(job).count("END")) == (2, 1)
+    assert job.attempts.get(number=1).cause == f"a process of worker {job.worker} ended without a word"
+
+
+def test_a_job_whose_worker_was_killed_goes_on_before_a_younger_one_when_the_worker_is_back(live):
+    older, younger = asked(steps=20), asked(steps=1)
+    wait_for_step(live, older, 3)
+    live.kill_worker()
+    live.start_worker()
+    wait_for_status(younger, Job.Status.COMPLETED, 30)
+    older.refresh_from_db()
+    assert older.status == Job.Status.COMPLETED
+    assert older.attempts.get(number=1).cause == f"a process of worker {older.worker} ended without a word"
 
 
 def test_a_result_that_was_finished_but_not_recorded_is_adopted(live):

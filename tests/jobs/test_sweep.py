@@ -12,7 +12,7 @@ from jobs.models import Attempt, Job
 from jobs.services import sweep
 from jobs.services.claim import claim_next
 from jobs.services.lifecycle import Fenced, finish_attempt, request_cancel
-from jobs.services.sweep import Sweeper, reap_expired, take_over
+from jobs.services.sweep import Sweeper, reap_expired, reap_left_behind, take_over
 from tests.jobs.rows import person, queued, worker
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +52,19 @@ def test_a_lease_that_still_runs_is_left_alone():
     queued()
     claim_next(worker())
     assert reap_expired() == 0
+
+
+def test_a_worker_that_starts_again_puts_back_what_it_left_without_waiting_for_the_lease():
+    queued()
+    attempt = claim_next(worker())
+    reap_left_behind(worker("other@here", key="cpu:other"))
+    assert Job.objects.get().status == Job.Status.RUNNING
+    reap_left_behind(attempt.worker)
+    job = Job.objects.get()
+    assert (job.status, job.resume, job.requeues) == (Job.Status.QUEUED, True, 1)
+    assert job.cause == f"a process of worker {attempt.worker} ended without a word"
+    with pytest.raises(Fenced):
+        finish_attempt(attempt, Attempt.Outcome.COMPLETED, result=None)
 
 
 @pytest.mark.django_db(transaction=True)  # writing back begins with closing an old connection
