@@ -4,10 +4,12 @@ import math
 from pathlib import Path
 from typing import Any
 
+from django.contrib import messages
 from django.core.files.storage import FileSystemStorage, storages
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from jobs.admin.curves import curve_points
@@ -77,8 +79,8 @@ def newest_sample(job: Job) -> str:
 
 
 @require_GET
-def artifact(request: HttpRequest, job: Job) -> FileResponse:
-    """Answer with a file of the run; only files that a row names can be had."""
+def artifact(request: HttpRequest, job: Job) -> FileResponse | HttpResponseRedirect:
+    """Answer with a file of the run; only files that a row names can be had. The job page says which one is gone."""
     row = get_object_or_404(Artifact, job=job, pk=number(request.GET.get("id", "")))
     storage = storages["artifacts"]
     if isinstance(storage, FileSystemStorage) and not _is_inside(storage, row.storage_name):
@@ -86,7 +88,8 @@ def artifact(request: HttpRequest, job: Job) -> FileResponse:
     try:
         content = storage.open(row.storage_name)
     except FileNotFoundError:
-        raise Http404("the file is no longer there") from None
+        messages.error(request, _("%(file)s is no longer there.") % {"file": row.storage_name})
+        return redirect("admin:jobs_job_change", job.pk)
     name = f"job-{job.pk}-{Path(row.path).name}"
     return FileResponse(content, as_attachment=True, filename=name, content_type="application/octet-stream")
 

@@ -99,6 +99,15 @@ def test_an_artifact_is_downloaded_by_its_row(boss, job, browse, settings, tmp_p
     assert response["Content-Disposition"] == f'attachment; filename="job-{job.pk}-result.json"'
 
 
+def test_a_file_that_was_removed_leads_back_to_the_job_with_its_name(boss, job, browse, settings, tmp_path):
+    artifacts = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(tmp_path)}}
+    settings.STORAGES = settings.STORAGES | {"artifacts": artifacts}
+    row = Artifact.objects.create(job=job, path="result.json", size=2)
+    response = browse(boss).get(f"/admin/jobs/job/{job.pk}/artifact/", {"id": row.pk}, follow=True)
+    assert response.redirect_chain == [(f"/admin/jobs/job/{job.pk}/change/", 302)]
+    assert f"{job.pk}/result.json is no longer there." in response.content.decode()
+
+
 def test_a_link_that_leads_out_of_the_run_folders_is_not_followed(boss, job, browse, settings, tmp_path):
     runs = tmp_path / "runs"
     artifacts = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(runs)}}
