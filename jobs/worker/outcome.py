@@ -41,7 +41,7 @@ def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_kille
     exit_code = SIGNALLED - status if status >= SIGNALLED else status
     result = read_result(folder)
     if exit_code == DONE and result is not None:
-        return Ending(outcome=Outcome.COMPLETED, exit_code=DONE)
+        return completed(result)
     if asked is Asked.CANCEL:
         return Ending(outcome=Outcome.CANCELLED, cause=_checkpoint(folder), exit_code=exit_code)
     if asked is Asked.DRAIN and (exit_code < 0 or exit_code in (STOPPED, NO_LOCK)):
@@ -52,6 +52,12 @@ def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_kille
     out_of_memory = exit_code == OUT_OF_MEMORY or (exit_code == -signal.SIGKILL and oom_killed)
     outcome = Outcome.OUT_OF_MEMORY if out_of_memory else Outcome.FAILED
     return Ending(outcome=outcome, cause=_failure(exit_code, result, folder, oom_killed), exit_code=exit_code)
+
+
+def completed(result: dict[str, Any]) -> Ending:
+    """Return the ending of a success; one before its last step says why."""
+    cause = "ended early: stop_at was reached" if result.get("stopped_early") else ""
+    return Ending(outcome=Outcome.COMPLETED, cause=cause, exit_code=DONE)
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

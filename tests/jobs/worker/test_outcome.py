@@ -21,6 +21,11 @@ def test_a_result_with_status_0_is_success(tmp_path):
     assert ending(tmp_path, 0, result={"exit_code": 0}) == Ending(outcome="completed", exit_code=0)
 
 
+def test_a_success_before_the_last_step_says_why(tmp_path):
+    found = ending(tmp_path, 0, result={"exit_code": 0, "stopped_early": True})
+    assert found == Ending(outcome="completed", cause="ended early: stop_at was reached", exit_code=0)
+
+
 def test_status_0_without_a_result_is_a_failure(tmp_path):
     assert ending(tmp_path, 0) == Ending(outcome="failed", cause="the trainer ended without a result", exit_code=0)
 
