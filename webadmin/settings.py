@@ -83,7 +83,7 @@ else:
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     # A server that vanished without a word is an error within seconds, long before a lease runs out.
-    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 10, "tcp_user_timeout": 20_000}
+    DATABASES["default"].setdefault("OPTIONS", {}).update(connect_timeout=10, tcp_user_timeout=20_000)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
