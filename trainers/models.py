@@ -68,8 +68,8 @@ def weight_path(config: TrainConfig) -> Path | None:
     if not path.exists():
         fresh = ", or --from_weight none for a fresh model" if hasattr(config, "from_weight") else ""
         raise ConfigurationError(
-            f"no weights at {path}; train them first (--save_weight {name}), or name a model "
-            f"folder with --init_path{fresh}"
+            f"no weights at {path}; train them first (--save_weight {name}), or start from a model folder or another "
+            f"job's weights (--init_path; in the admin: Start from){fresh}"
         )
     return path
 

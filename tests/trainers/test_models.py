@@ -89,7 +89,7 @@ def test_missing_weights_name_the_file_and_the_ways_out(home):
     assert str(home / "runs" / "out" / "pretrain_32.pth") in line
     assert "--init_path" in line
     assert "--from_weight none" in line
-    with pytest.raises(ConfigurationError, match=r"reason_32_moe\.pth.*--init_path$"):
+    with pytest.raises(ConfigurationError, match=r"reason_32_moe\.pth.*Start from\)$"):
         load_policy(GRPOConfig(hidden_size=32, save_dir="runs/out", use_moe=True), TOKENIZER)
 
 
