@@ -126,6 +126,10 @@ class TrainConfig(BaseModel):
         """Return the name that lists show."""
         return self.short_title
 
+    def starting_weights(self) -> str | None:
+        """Return the name of the weights that the script's own rule starts from; ``None`` for a fresh model."""
+        return None
+
     def replaced(self, **changes: Any) -> Self:
         """Return a copy with ``changes``, validated again."""
         return type(self).model_validate(self.model_dump() | changes)
@@ -148,6 +152,9 @@ class SFTConfig(TrainConfig):
     data_path: f.DataPath = "../dataset/sft_mini_512.jsonl"
     from_weight: f.FromWeight = "pretrain"
     max_gen_len: f.MaxGenLen = 64
+
+    def starting_weights(self) -> str | None:
+        return None if self.from_weight == "none" else self.from_weight
 
 
 class RolloutConfig(TrainConfig):
@@ -190,6 +197,9 @@ class GRPOConfig(RolloutConfig):
     epsilon: f.Epsilon = 0.2
     epsilon_high: f.EpsilonHigh = 5.0
     num_iterations: f.NumIterations = 1
+
+    def starting_weights(self) -> str | None:
+        return "reason" if self.reasoning else "full_sft"
 
     def display_title(self) -> str:
         return "GRPO (CISPO)" if self.loss_type == "cispo" else self.short_title

@@ -9,8 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from trainers.configs import TrainConfig
 from trainers.errors import Diverged
-from trainers.models import weight_name
-from trainers.paths import confine_path
+from trainers.paths import confine_path, weight_name
 from trainers.weights import split_experts
 
 PUBLISHED_TYPES = ("qwen3", "qwen3_moe", "llama")  # those whose keys the scripts' weight files have

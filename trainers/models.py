@@ -12,7 +12,7 @@ from transformers.utils import logging as transformers_logging
 
 from trainers.configs import TrainConfig
 from trainers.errors import ConfigurationError, as_configuration_error
-from trainers.paths import confine_path
+from trainers.paths import confine_path, weight_name
 from trainers.tokenizer import tokenizer_folder
 from trainers.weights import StateDict, config_of, qwen3_config, read_weights
 
@@ -61,8 +61,8 @@ def weight_path(config: TrainConfig) -> Path | None:
     Raises:
         ConfigurationError: there is no such file.
     """
-    name = getattr(config, "from_weight", None) or ("reason" if getattr(config, "reasoning", False) else "full_sft")
-    if name == "none":
+    name = config.starting_weights()
+    if name is None:
         return None
     path = confine_path(config.save_dir) / weight_name(name, config.hidden_size, moe=config.use_moe)
     if not path.exists():
@@ -72,11 +72,6 @@ def weight_path(config: TrainConfig) -> Path | None:
             f"job's weights (--init_path; in the admin: Start from){fresh}"
         )
     return path
-
-
-def weight_name(name: str, hidden_size: int, *, moe: bool) -> str:
-    """Return the scripts' name of a weight file."""
-    return f"{name}_{hidden_size}{'_moe' if moe else ''}.pth"
 
 
 def load_weights(path: Path, config: TrainConfig) -> PreTrainedModel:

@@ -69,3 +69,8 @@ def confine_path(value: str, *, writable: bool = False) -> Path:
         f"{value} is {path}, outside the allowed folders ({listed}); an operator can add one in "
         "NIGHTSHIFT_ALLOWED_ROOTS"
     )
+
+
+def weight_name(name: str, hidden_size: int, *, moe: bool) -> str:
+    """Return the scripts' name of a weight file."""
+    return f"{name}_{hidden_size}{'_moe' if moe else ''}.pth"

@@ -95,13 +95,17 @@ class ConfigForm(forms.Form):
             return self.cleaned_data
         for name, message in path_errors(config).items():
             self.add_field_error(name, message)
-        self.warnings |= path_warnings(config)
+        self.warnings |= self.missing(config)
         for name in set(self.warnings) & set(self.fields):
             vars(self[name])["warning"] = self.warnings[name]  # shown beside the field
         if self.warnings and not self.cleaned_data.get("queue_anyway"):
             self.add_error("queue_anyway", _("Nothing was submitted yet: confirm that a worker has these paths."))
         self.config = config
         return self.cleaned_data
+
+    def missing(self, config: TrainConfig) -> dict[str, str]:
+        """Return what ``config`` names and this host lacks, by field."""
+        return path_warnings(config)
 
     def add_field_error(self, name: str, message: str) -> None:
         """Put an error at its field, or on top when the form does not show it."""

@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, 
 
 from jobs.forms.config_form import CONTROLS, ConfigForm
 from jobs.forms.device_choice import DeviceSelect, device_choices, requested_device
+from jobs.forms.path_checks import weight_warnings
 from jobs.models import Job
 from jobs.services.submit import Submission
 from trainers.configs import PathKind, TrainConfig
@@ -105,6 +106,10 @@ class JobForm(ConfigForm):
     def typed_params(self) -> dict[str, Any]:
         folder = (self.cleaned_data.get("start_folder") or "").strip()
         return super().typed_params() | ({"init_path": folder} if folder else {})
+
+    def missing(self, config: TrainConfig) -> dict[str, str]:
+        by_rule = self.cleaned_data.get("start_from") == Job.StartFrom.RULE
+        return super().missing(config) | (weight_warnings(config) if by_rule else {})
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 
 from trainers.configs import PathKind, TrainConfig, about
-from trainers.paths import PathRefused, confine_path
+from trainers.paths import PathRefused, confine_path, weight_name
 
 OFF = "none"
 
@@ -26,6 +26,18 @@ def path_warnings(config: TrainConfig) -> dict[str, str]:
         for name, kind, value in _paths(config)
         if kind is not PathKind.OUTPUT and not _is_there(value, kind)
     }
+
+
+def weight_warnings(config: TrainConfig) -> dict[str, str]:
+    """Return which weights the script's own rule would miss on this host, by the field that chooses them."""
+    name = config.starting_weights()
+    if name is None:
+        return {}
+    file = f"{config.save_dir}/{weight_name(name, config.hidden_size, moe=config.use_moe)}"
+    if _is_there(file, PathKind.FILE):
+        return {}
+    chosen_by = "from_weight" if "from_weight" in type(config).model_fields else "start_from"
+    return {chosen_by: _("the weights %(path)s are not on this host") % {"path": file}}
 
 
 def _paths(config: TrainConfig) -> list[tuple[str, PathKind, str]]:

@@ -135,6 +135,15 @@ def test_a_missing_path_is_a_warning_that_can_be_confirmed(mei, browse):
     assert Job.objects.get().params["data_path"] == "../dataset/nowhere.jsonl"
 
 
+def test_missing_weights_are_a_warning_only_when_the_job_starts_from_them(mei, browse, job):
+    client = browse(mei)
+    response = client.post(ADD, posted(from_weight="nobody_made"))
+    told_of = "the weights ../out/nobody_made_512.pth are not on this host"
+    assert response.context["form"].warnings == {"from_weight": told_of}
+    client.post(ADD, posted(from_weight="nobody_made", start_from="job", depends_on=str(job.pk)))
+    assert Job.objects.latest("pk").params["init_path"] == f"{job.run_dir}/model"
+
+
 def test_starting_from_a_job_waits_for_it_and_writes_its_folder(mei, browse, job):
     typed = posted(start_from="job", depends_on=str(job.pk), submission_key="")
     browse(mei).post(ADD, typed)
