@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.contrib.messages import get_messages
 from django.test import Client
 
 from jobs.models import Job
@@ -65,3 +66,14 @@ def posted(**values: Any) -> dict[str, Any]:
         **SFT,
         **values,
     }
+
+
+ADD = "/admin/jobs/job/add/"
+
+
+def errors_of(response):
+    return {name: list(texts) for name, texts in response.context["form"].errors.items()}
+
+
+def told(response):
+    return [str(message) for message in get_messages(response.wsgi_request)]

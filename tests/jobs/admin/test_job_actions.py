@@ -1,19 +1,14 @@
 """Cancel, resume, hold and release."""
 
 import pytest
-from django.contrib.messages import get_messages
 from django.test import Client
 
 from jobs.models import Event, Job
-from tests.jobs.admin.conftest import member
+from tests.jobs.admin.conftest import member, told
 
 
 def act(client, job, action, **values):
     return client.post(f"/admin/jobs/job/{job.pk}/{action}/", values)
-
-
-def told(response):
-    return [str(message) for message in get_messages(response.wsgi_request)]
 
 
 def test_the_owner_cancels_a_waiting_job_after_a_question(mei, job, browse):
