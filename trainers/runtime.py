@@ -83,7 +83,7 @@ class Run:
         elif self.config.from_resume:
             self.log("no checkpoint to resume from; starting at step 0")
         self.records.drop_after(self.step if state is not None else -1)
-        self._first_step, self._began = self.step, time.perf_counter()
+        self._first_step = self.step
 
     def keep_reference(self, reference: nn.Module) -> None:
         """Hold on to the weights a run started from: a resumed run goes on with them, whatever became of their file."""
@@ -112,8 +112,10 @@ class Run:
             Stopped: the run was asked to end.
         """
         self._stop_if_requested(model, optimizer)
-        self.step += 1
         self._step_began = time.perf_counter()
+        if self.step == self._first_step:
+            self._began = self._step_began  # the evaluation before it says nothing of the time left
+        self.step += 1
 
     def log_due(self) -> bool:
         """Return whether this step is logged: the first, every ``log_interval``, the last."""
