@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from trainers.cli import BAD_CONFIGURATION, Command
-from trainers.exits import DONE, Exit, exit_of
+from trainers.exits import DONE, FAILED, Exit, exit_of
 from trainers.folder import RunFolder, new_name
 from trainers.paths import PathRefused
 from trainers.preflight import check_before_start
@@ -32,14 +32,18 @@ def run_attempt(command: Command) -> int:
         sys.stderr.write(f"error: --run_dir: {error}\n")
         return BAD_CONFIGURATION
     ending, progress = _train(command, folder)
-    write_result(
-        folder,
-        command.config,
-        ending,
-        seconds=time.monotonic() - began,
-        records=Records(folder.path),
-        progress=progress,
-    )
+    try:
+        write_result(
+            folder,
+            command.config,
+            ending,
+            seconds=time.monotonic() - began,
+            records=Records(folder.path),
+            progress=progress,
+        )
+    except OSError as error:  # without its result a run counts as failed
+        sys.stderr.write(f"error: result.json cannot be written: {error.strerror}\n")
+        return ending.code or FAILED
     return ending.code
 
 

@@ -1,7 +1,6 @@
 """checkpoint/: everything a run needs to continue as if it had never stopped, in fp32."""
 
 import json
-import os
 import random
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from trainers.atomic import replacing
 from trainers.errors import ConfigurationError, as_configuration_error
 
 State = dict[str, Any]
@@ -35,9 +35,8 @@ def save_checkpoint(folder: Path, state: State) -> None:
     """Write ``state`` under the run folder; a kill at any moment leaves the previous checkpoint usable."""
     target = folder / "checkpoint"
     _write(state, target / "state.pt")
-    meta = target / "meta.tmp"
-    meta.write_text(json.dumps({"step": state["step"], "epoch": state["epoch"], "time": time.time()}), encoding="utf-8")
-    os.replace(meta, target / "meta.json")
+    with replacing(target / "meta.json") as meta:
+        meta.write_text(json.dumps({"step": state["step"], "epoch": state["epoch"], "time": time.time()}))
 
 
 def load_checkpoint(folder: Path) -> State | None:
@@ -100,13 +99,8 @@ def set_random_state(state: State) -> None:
 
 def _write(state: State, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:  # by its name alone torch hides why it failed
         torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync(path.parent)
 
 
 def _read(path: Path) -> State | None:
@@ -117,11 +111,3 @@ def _read(path: Path) -> State | None:
     if not isinstance(state, dict):
         raise ConfigurationError(f"{path} holds something else than a checkpoint; {START_OVER}")
     return state
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,5 +1,7 @@
 """What ends a run in a known way. Imports no torch."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,6 +35,17 @@ def is_out_of_memory(error: Exception) -> bool:
     """Return whether a GPU's or the CPU's allocator refused."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OutOfMemoryError", "MemoryError"}) or "DefaultCPUAllocator" in str(error)
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Return whether the disk had no room, also where a library says so in words or in the error it was handling."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if os.strerror(errno.ENOSPC) in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def first_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataset.errors import DataError
 from trainers.cli import BAD_CONFIGURATION
 from trainers.configs import RolloutConfig, TrainConfig
-from trainers.errors import ConfigurationError, Diverged, Stopped, first_line, is_out_of_memory
+from trainers.errors import ConfigurationError, Diverged, Stopped, first_line, is_disk_full, is_out_of_memory
 from trainers.paths import PathRefused
 
 DONE, FAILED, STOPPED, OUT_OF_MEMORY = 0, 1, 3, 4
@@ -30,6 +30,9 @@ def exit_of(error: Exception, config: TrainConfig) -> Exit:
             return _said(STOPPED, str(error), error)
         case Diverged():
             return _said(FAILED, f"error: {error}", error)
+        case _ if is_disk_full(error):
+            line = "the disk is full; make room, then resume from the last checkpoint"
+            return Exit(FAILED, line, f"error: {line}")
         case _ if is_out_of_memory(error):
             line = f"out of memory: {memory_advice(config)}"
             return Exit(OUT_OF_MEMORY, line, f"{''.join(traceback.format_exception(error))}error: {line}")

@@ -1,12 +1,12 @@
 """How a trained policy leaves the run: a Hugging Face folder of its own, and the scripts' weight file."""
 
-import os
 import shutil
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from trainers.atomic import replacing
 from trainers.configs import TrainConfig
 from trainers.errors import Diverged
 from trainers.paths import confine_path, weight_name
@@ -47,7 +47,6 @@ def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
     name = weight_name(config.save_weight, model.config.hidden_size, moe=model.config.model_type == "qwen3_moe")
     folder = confine_path(config.save_dir, writable=True)
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{name}.{os.getpid()}.tmp"
-    torch.save(state, temporary)
-    os.replace(temporary, folder / name)
+    with replacing(folder / name, shared=True) as temporary, temporary.open("wb") as file:
+        torch.save(state, file)
     return f"{config.save_dir.rstrip('/')}/{name}"

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from trainers.atomic import replacing
 from trainers.cli import Command, command_line
 from trainers.paths import confine_path
 
@@ -45,9 +46,9 @@ class RunFolder:
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """Write a JSON file that is never seen half written."""
-        temporary = self.path / f"{name}.tmp"
-        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        os.replace(temporary, self.path / name)
+        text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        with replacing(self.path / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     def checkpoint_step(self) -> int | None:
         """Return the step of the last checkpoint, ``None`` where there is none or the note beside it is damaged."""

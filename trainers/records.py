@@ -2,11 +2,12 @@
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from trainers.atomic import replacing
 
 EVALUATION = "eval/"
 
@@ -78,13 +79,13 @@ def _row_or_none(line: bytes) -> dict[str, Any] | None:
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+        file.write(_line(row))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _rewrite(path: Path, rows: list[dict[str, Any]]) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch()
-    for row in rows:
-        _append(temporary, row)
-    os.replace(temporary, path)
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(map(_line, rows))

@@ -84,7 +84,7 @@ def test_a_model_of_another_shape_is_one_line(tmp_path):
 
 def test_without_a_checkpoint_there_is_none_even_if_a_write_began(tmp_path):
     (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "state.tmp").write_bytes(b"half of it")
+    (tmp_path / "checkpoint" / ".state.pt.tmp").write_bytes(b"half of it")
     assert load_checkpoint(tmp_path) is None
 
 

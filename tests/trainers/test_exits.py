@@ -1,4 +1,7 @@
+from pathlib import Path
+
 import pytest
+import safetensors.torch
 import torch
 
 from dataset.errors import DataError
@@ -25,6 +28,24 @@ from trainers.paths import PathRefused
 )
 def test_each_error_has_its_exit_code(error, code):
     assert exit_of(error, SFTConfig()).code == code
+
+
+def save_with_torch(state):
+    with open("/dev/full", "wb") as file:
+        torch.save(state, file)
+
+
+def save_with_safetensors(state):
+    Path("/dev/full").write_bytes(safetensors.torch.save(state))
+
+
+@pytest.mark.parametrize("save", [save_with_torch, save_with_safetensors])
+def test_a_full_disk_is_one_line_whichever_library_met_it(save):
+    with pytest.raises(Exception, match=r".") as refused:
+        save({"weight": torch.zeros(100_000)})
+    ending = exit_of(refused.value, SFTConfig())
+    line = "the disk is full; make room, then resume from the last checkpoint"
+    assert (ending.code, ending.line, ending.log) == (1, line, f"error: {line}")
 
 
 def test_a_real_refusal_of_the_cpu_allocator_is_out_of_memory():
