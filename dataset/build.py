@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from dataset.texts_build import sentence, stated_sum
 from dataset.tokenizer_build import write_tokenizer
 
 SEED = 42
 NUMBERS = 100
 HELD_OUT = 1_000
 EASY_COPIES = 3
+PREFERENCES = 4_000
+HELD_OUT_PREFERENCES = 500
+STATED_SUMS = 3_000
+SENTENCES = 1_000
 WORDINGS = (
     "{a}+{b}=",
     "What is {a}+{b}?",
@@ -30,7 +35,7 @@ Pair = tuple[int, int]
 
 
 def build(folder: Path) -> None:
-    """Write the tokenizer and the three data files into ``folder``."""
+    """Write the tokenizer and the data files into ``folder``."""
     rng = random.Random(SEED)
     training, held_out = split_pairs(rng)
     write_tokenizer(folder / "tokenizer", wordings=WORDINGS)
@@ -38,6 +43,12 @@ def build(folder: Path) -> None:
     rng.shuffle(training)
     write_rows(folder / "rlaif-mini.jsonl", [prompt_row(pair, rng) for pair in training])
     write_rows(folder / "eval-mini.jsonl", [prompt_row(pair, rng) for pair in held_out])
+    rng = random.Random(SEED + 1)  # its own: a file that is added changes none of those above
+    chosen = rng.sample(training, PREFERENCES)
+    write_rows(folder / "dpo-mini.jsonl", [preference_row(pair, rng) for pair in chosen])
+    chosen = rng.sample(held_out, HELD_OUT_PREFERENCES)
+    write_rows(folder / "eval-pairs-mini.jsonl", [preference_row(pair, rng) for pair in chosen])
+    write_rows(folder / "pretrain-mini.jsonl", text_rows(training, rng))
 
 
 def split_pairs(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
@@ -69,6 +80,31 @@ def sft_row(pair: Pair, rng: random.Random) -> dict[str, Any]:
 def prompt_row(pair: Pair, rng: random.Random) -> dict[str, Any]:
     """Return a question with an empty assistant turn, as the scripts' RLAIF files have it, and its answer."""
     return {"conversations": [_question(pair, rng), {"role": "assistant", "content": ""}], "answer": answer_of(pair)}
+
+
+def preference_row(pair: Pair, rng: random.Random) -> dict[str, Any]:
+    """Return the right answer as chosen, and as rejected one that misses a single digit by one."""
+    question = _question(pair, rng)
+    return {
+        name: [question, {"role": "assistant", "content": answer}]
+        for name, answer in (("chosen", answer_of(pair)), ("rejected", near_miss(answer_of(pair), rng)))
+    }
+
+
+def near_miss(answer: str, rng: random.Random) -> str:
+    """Return ``answer`` with one digit changed by one, the first between 0 and 1, so that no form gives it away."""
+    place = rng.randrange(len(answer))
+    digit = int(answer[place])
+    digit = 1 - digit if place == 0 else (digit + rng.choice((1, 9))) % 10
+    return f"{answer[:place]}{digit}{answer[place + 1 :]}"
+
+
+def text_rows(training: list[Pair], rng: random.Random) -> list[dict[str, Any]]:
+    """Return texts to pretrain on: sums of training pairs among sentences of words."""
+    texts = [stated_sum(*pair, rng) for pair in rng.sample(training, STATED_SUMS)]
+    texts += [sentence(rng) for _ in range(SENTENCES)]
+    rng.shuffle(texts)
+    return [{"text": text} for text in texts]
 
 
 def _question(pair: Pair, rng: random.Random) -> dict[str, str]:

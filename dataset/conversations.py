@@ -1,35 +1,44 @@
 """Conversations to learn from: the assistant's words are the labels, everything else is context."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import TypedDict
 
 import torch
-from jinja2 import TemplateError
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from dataset.formats import Turn, read_conversation
+from dataset.errors import Skipped
+from dataset.formats import read_conversation
 from dataset.jsonl import JsonLines, Row
+from dataset.rendering import IGNORED, Example, render, tokenize_conversation
 
-IGNORED = -100
-
-
-class Example(TypedDict):
-    """One tokenized conversation; ``labels`` repeats the tokens that are learned and is -100 elsewhere."""
-
-    input_ids: list[int]
-    labels: list[int]
+__all__ = [
+    "IGNORED",
+    "ConversationRows",
+    "Example",
+    "collate",
+    "render",
+    "require_label",
+    "tokenize_conversation",
+    "unlabelled_rows",
+]
 
 
 class ConversationRows:
-    """The conversations of a file in the SFT format, tokenized when asked for and cut at ``max_seq_len``."""
+    """The conversations of a file in the SFT format, tokenized when asked for and cut at ``max_seq_len``.
 
-    def __init__(self, path: str | Path, tokenizer: PreTrainedTokenizerBase, max_seq_len: int) -> None:
-        self.rows = JsonLines(path)
+    A row that cannot be used stops with ``strict``, and so does, when it is read, one whose cut leaves no label;
+    else the former are left out and counted in ``skipped``, and the latter have labels of -100 alone.
+    """
+
+    def __init__(
+        self, path: str | Path, tokenizer: PreTrainedTokenizerBase, max_seq_len: int, *, strict: bool = True
+    ) -> None:
+        self.rows = JsonLines(path, check=read_conversation, strict=strict)
+        self.skipped: Skipped = self.rows.skipped
         self.tokenizer = tokenizer
         self.max_seq_len = max_seq_len
+        self.strict = strict
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -38,56 +47,19 @@ class ConversationRows:
         return self.rows.parsed(index, self._tokenized)
 
     def _tokenized(self, row: Row) -> Example:
-        return tokenize_conversation(self.tokenizer, read_conversation(row), self.max_seq_len)
+        example = tokenize_conversation(self.tokenizer, read_conversation(row), self.max_seq_len)
+        return require_label(example, self.max_seq_len) if self.strict else example
 
 
-def tokenize_conversation(tokenizer: PreTrainedTokenizerBase, turns: list[Turn], max_seq_len: int) -> Example:
-    """Return the conversation as the chat template writes it, with what the assistant says as labels.
-
-    Context and speech are tokenized apart, as they are when a completion is sampled: no token spans their border.
+def require_label(example: Example, max_seq_len: int) -> Example:
+    """Return the example, which teaches something.
 
     Raises:
-        ValueError: the template refuses the conversation.
+        ValueError: no token is learned.
     """
-    text = render(tokenizer, turns)
-    borders = [border for span in assistant_spans(tokenizer, turns, text) for border in span]
-    input_ids: list[int] = []
-    labels: list[int] = []
-    for number, (start, end) in enumerate(pairwise([0, *borders, len(text)])):
-        ids = tokenizer(text[start:end], add_special_tokens=False)["input_ids"] if end > start else []
-        input_ids += ids
-        labels += ids if number % 2 else [IGNORED] * len(ids)
-    return Example(input_ids=input_ids[:max_seq_len], labels=labels[:max_seq_len])
-
-
-def render(tokenizer: PreTrainedTokenizerBase, turns: list[Turn], *, generation_prompt: bool = False) -> str:
-    """Return the conversation as the chat template writes it."""
-    try:
-        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=generation_prompt))
-    except TemplateError as error:
-        raise ValueError(f"the tokenizer's chat template refuses it: {error}") from None
-
-
-def assistant_spans(tokenizer: PreTrainedTokenizerBase, turns: list[Turn], text: str) -> list[tuple[int, int]]:
-    """Return where in ``text`` the assistant speaks, from after the generation prompt through the end-of-turn token.
-
-    A turn that the template rewrites once others follow it, as some do with earlier reasoning, is left out.
-    """
-    spans: list[tuple[int, int]] = []
-    for number, turn in enumerate(turns):
-        if turn["role"] != "assistant":
-            continue
-        before = render(tokenizer, turns[:number], generation_prompt=True)
-        said = text.find(turn["content"].strip(), len(before)) if text.startswith(before) else -1
-        if said >= 0:
-            spans.append((len(before), _end_of_turn(tokenizer, text, said + len(turn["content"].strip()))))
-    return spans
-
-
-def _end_of_turn(tokenizer: PreTrainedTokenizerBase, text: str, said: int) -> int:
-    eos = str(tokenizer.eos_token)
-    found = text.find(eos, said)
-    return found + len(eos) if found >= 0 else said
+    if all(label == IGNORED for label in example["labels"]):
+        raise ValueError(f"keeps no token to learn within --max_seq_len {max_seq_len}")
+    return example
 
 
 def collate(rows: Sequence[Example], pad_id: int) -> dict[str, Tensor]:

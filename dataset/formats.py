@@ -1,13 +1,15 @@
-"""The formats of one row: a conversation to learn from, and a prompt with or without an answer. Imports no torch.
+"""The formats of one row: text, a conversation, a pair of which one is preferred, a prompt. Imports no torch.
 
-Both hold ``{"conversations": [{"role": ..., "content": ...}, ...]}``; a prompt may add an ``answer`` (or ``gt``).
+``{"text": ...}``, ``{"conversations": [turns]}`` (a prompt may add an ``answer`` or ``gt``), and
+``{"chosen": [turns], "rejected": [turns]}``, where a ``prompt`` may stand apart.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-ROLES = ("system", "user", "assistant", "tool")
-Turn = dict[str, str]  # role and content: what one party says, as chat templates take it
+from dataset.turns import ROLES, Turn, encodable, read_turns
+
+__all__ = ["ROLES", "Pair", "Prompt", "Turn", "read_conversation", "read_pair", "read_prompt", "read_text"]
 
 
 @dataclass(frozen=True)
@@ -18,58 +20,94 @@ class Prompt:
     answer: str | None
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two conversations that differ in what the assistant says last."""
+
+    chosen: list[Turn]
+    rejected: list[Turn]
+
+
+def read_text(row: dict[str, Any]) -> str:
+    """Return the text of a row that is pretrained on.
+
+    Raises:
+        ValueError: it is missing or empty.
+    """
+    text = _value(row, "text")
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("'text' must be text, not empty")
+    return encodable(text)
+
+
 def read_conversation(row: dict[str, Any]) -> list[Turn]:
     """Return the turns of a row that is learned from: someone asks, and the assistant says something.
 
     Raises:
         ValueError: a key is missing, a role is unknown, a turn is empty, or the assistant says nothing.
     """
-    turns = _read_turns(_listed(row))
+    turns = read_turns(_listed(row, "conversations"))
     if not any(turn["role"] == "assistant" for turn in turns):
         raise ValueError("has no assistant turn")
     return turns
+
+
+def read_pair(row: dict[str, Any]) -> Pair:
+    """Return a preferred and a rejected conversation, which end with the assistant and part at its last turn.
+
+    Raises:
+        ValueError: as ``read_conversation``, with the side it concerns, or they part earlier.
+    """
+    pair = Pair(chosen=_read_side(row, "chosen"), rejected=_read_side(row, "rejected"))
+    if pair.chosen[:-1] != pair.rejected[:-1]:
+        raise ValueError("'chosen' and 'rejected' must have all turns but the last in common")
+    return pair
 
 
 def read_prompt(row: dict[str, Any]) -> Prompt:
     """Return the turns that ask, without a trailing assistant turn (it may be empty), and the answer.
 
     Raises:
-        ValueError: as ``read_conversation``, or the last turn that remains is not the user's.
+        ValueError: as ``read_conversation``, or the last turn that remains is neither the user's nor a tool's.
     """
-    listed = _listed(row)
+    listed = _listed(row, "conversations")
     if isinstance(listed[-1], dict) and listed[-1].get("role") == "assistant":
         listed = listed[:-1]
-    turns = _read_turns(listed)
-    if turns[-1]["role"] != "user":
+    turns = read_turns(listed)
+    if turns[-1]["role"] not in ("user", "tool"):
         raise ValueError(f"must end with a user turn, apart from one assistant turn (found {turns[-1]['role']})")
     return Prompt(messages=turns, answer=_read_answer(row))
 
 
-def _listed(row: dict[str, Any]) -> list[Any]:
-    if "conversations" not in row:
-        raise ValueError(f"has no key 'conversations' (found {', '.join(map(repr, row)) or 'nothing'})")
-    turns = row["conversations"]
+def _value(row: dict[str, Any], key: str) -> Any:
+    if key not in row:
+        raise ValueError(f"has no key {key!r} (found {', '.join(map(repr, row)) or 'nothing'})")
+    return row[key]
+
+
+def _listed(row: dict[str, Any], key: str) -> list[Any]:
+    turns = _value(row, key)
     if not isinstance(turns, list) or not turns:
-        raise ValueError("'conversations' must be a list of turns, not empty")
+        raise ValueError(f"{key!r} must be a list of turns, not empty")
     return turns
 
 
-def _read_turns(listed: list[Any]) -> list[Turn]:
-    turns = [_read_turn(turn, number) for number, turn in enumerate(listed, start=1)]
-    if not turns or turns[0]["role"] not in ("system", "user"):
-        raise ValueError("must begin with a system or a user turn")
+def _read_side(row: dict[str, Any], key: str) -> list[Turn]:
+    said = _value(row, key)
+    listed = [{"role": "assistant", "content": said}] if isinstance(said, str) else _listed(row, key)
+    if isinstance(listed[0], dict) and listed[0].get("role") == "assistant":  # else the prompt is repeated there
+        prompt = _value(row, "prompt")
+        listed = [
+            *([{"role": "user", "content": prompt}] if isinstance(prompt, str) else _listed(row, "prompt")),
+            *listed,
+        ]
+    try:
+        turns = read_turns(listed)
+    except ValueError as error:
+        raise ValueError(f"{key!r}: {error}") from None
+    if turns[-1]["role"] != "assistant":
+        raise ValueError(f"{key!r} must end with an assistant turn (found {turns[-1]['role']})")
     return turns
-
-
-def _read_turn(turn: Any, number: int) -> Turn:
-    if not isinstance(turn, dict) or not {"role", "content"} <= turn.keys():
-        raise ValueError(f"turn {number} must have 'role' and 'content'")
-    role, content = turn["role"], turn["content"]
-    if role not in ROLES:
-        raise ValueError(f"turn {number} has role {role!r}; known: {', '.join(ROLES)}")
-    if not isinstance(content, str) or not content.strip():
-        raise ValueError(f"turn {number} ({role}) must have text as its content")
-    return {"role": role, "content": _encodable(content)}
 
 
 def _read_answer(row: dict[str, Any]) -> str | None:
@@ -79,13 +117,4 @@ def _read_answer(row: dict[str, Any]) -> str | None:
         return None
     if isinstance(answer, bool) or not isinstance(answer, (str, int, float)) or not str(answer).strip():
         raise ValueError(f"{key!r} must be text or a number")
-    return _encodable(str(answer).strip())
-
-
-def _encodable(text: str) -> str:
-    """Refuse half of a surrogate pair, which JSON can write (``\\ud83d``) and no tokenizer can read."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("holds half of a surrogate pair, which is no text") from None
-    return text
+    return encodable(str(answer).strip())

@@ -1,49 +1,60 @@
 """Random access to the rows of a JSONL file without loading it."""
 
 import hashlib
-import json
-from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from dataset.errors import DataError
+from dataset.errors import DataError, Skipped
+from dataset.scan import Check, Row, decode_row, read_line, scan_rows
 
-Row = dict[str, Any]
+__all__ = ["Check", "JsonLines", "Row"]
+
 Parsed = TypeVar("Parsed")
 
 
 class JsonLines:
-    """A JSONL file: one JSON object per line, of which only the byte offsets are held in memory.
+    """The usable rows of a JSONL file, of which only the places in the file are held in memory.
 
     The file is opened for each row, so that forked or spawned reader processes share no file position.
 
+    Args:
+        path: The file: one JSON object per line, in UTF-8.
+        check: Raises ValueError for a row that cannot be used. All rows are checked at once, in one pass; without it,
+            a row is first parsed when it is read.
+        strict: Refuse the file at its first bad row; else such rows are left out and counted in ``skipped``.
+
     Raises:
-        DataError: the file is missing, unreadable or empty; later, when a row is no JSON object in UTF-8.
+        DataError: the file is missing, unreadable, or without a usable row; with ``strict``, the first bad row.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, check: Check | None = None, strict: bool = True) -> None:
         self.path = Path(path)
-        try:
-            self._offsets = _line_offsets(self.path)
-        except OSError as error:
-            raise DataError(self.path, None, f"cannot be read: {error.strerror} ({self.path})") from None
+        index = scan_rows(self.path, check, strict=strict)
+        self.skipped: Skipped = index.skipped
+        self._offsets, self._numbers = index.offsets, index.numbers
         if not len(self):
-            raise DataError(self.path, None, f"has no rows ({self.path})")
+            raise DataError(
+                self.path, None, f"none of its {self.skipped.rows:,} rows can be used: {self.skipped.reasons()}"
+            )
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self._offsets)
 
     def __getitem__(self, index: int) -> Row:
         return self.parsed(index, dict)
+
+    def row_number(self, index: int) -> int:
+        """Return which row of the file, counted from 1, is the usable row ``index``."""
+        return self._numbers[index]
 
     def parsed(self, index: int, parse: Callable[[Row], Parsed]) -> Parsed:
         """Return what ``parse`` makes of one row; its ValueError becomes a DataError with the row's number."""
         index = range(len(self))[index]
         try:
-            return parse(_decode(self._line(index)))
+            return parse(decode_row(self._line(index)))
         except ValueError as error:
-            raise DataError(self.path, index + 1, str(error)) from None
+            raise DataError(self.path, self.row_number(index), str(error)) from None
 
     def sha256(self) -> str:
         """Return the digest of the file, as hexadecimal text."""
@@ -51,33 +62,6 @@ class JsonLines:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _line(self, index: int) -> bytes:
-        start, end = self._offsets[index], self._offsets[index + 1]
         with self.path.open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
-
-
-def _line_offsets(path: Path) -> "array[int]":
-    """Return where each line begins, and where the last one ends; blank lines at the end of the file do not count."""
-    offsets, position, end = array("Q"), 0, 0
-    with path.open("rb") as file:
-        for line in file:
-            offsets.append(position)
-            position += len(line)
-            if not line.isspace():
-                end, rows = position, len(offsets)
-    return offsets[:rows] + array("Q", [end]) if end else array("Q", [0])
-
-
-def _decode(line: bytes) -> Row:
-    try:
-        row = json.loads(line.rstrip().decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON ({error.msg} at column {error.colno})") from None
-    except RecursionError:
-        raise ValueError("is not JSON (nested too deeply)") from None
-    if not isinstance(row, dict):
-        raise ValueError("is not a JSON object")
-    return row
+            file.seek(self._offsets[index])
+            return read_line(file)

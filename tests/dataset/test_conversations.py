@@ -92,9 +92,9 @@ def test_a_template_that_refuses_a_row_is_a_data_error(tokenizer, monkeypatch, w
 
 
 def test_a_bad_row_is_named_by_its_number(tokenizer, write_rows):
-    rows = ConversationRows(write_rows({"conversations": [ASK, SAY]}, {"conversations": [ASK]}), tokenizer, 64)
+    path = write_rows({"conversations": [ASK, SAY]}, {"conversations": [ASK]})
     with pytest.raises(DataError) as caught:
-        rows[1]
+        ConversationRows(path, tokenizer, 64)
     assert str(caught.value) == "rows.jsonl, row 2: has no assistant turn"
 
 

@@ -29,9 +29,13 @@ def test_blank_lines_at_the_end_and_a_byte_order_mark_do_not_count(tmp_path):
     ("line", "reason"),
     [
         (b'{"n": 1', "is not JSON (Expecting ',' delimiter at column 8)"),
-        (b"", "is not JSON (Expecting value at column 1)"),
-        (b"[1, 2]", "is not a JSON object"),
+        (b"[1, 2]", "is not a JSON object; each line holds one row"),
         (b'{"n": "\xff\xfe"}', "is not UTF-8 text"),
+        (b'{"n": "' + "和".encode("gbk") + b'"}', "is not UTF-8 text; it may be GBK: iconv -f GB18030 -t UTF-8"),
+        ("\ufeff{}".encode("utf-16-le"), "is not UTF-8 text; it looks like UTF-16"),
+        (b'{"n": 1\0\0\0', "holds NUL bytes: a file in UTF-16, or one whose writing was cut off"),
+        (b'{"n": 1, "m": 2, "n": 3}', "has the key 'n' twice"),
+        (b'{"n": NaN}', "is not JSON (NaN is no value)"),
         (b"[" * 100_000, "is not JSON (nested too deeply)"),
     ],
 )

@@ -16,9 +16,9 @@ def test_prompts_are_read_with_their_answers(write_rows):
 
 
 def test_a_bad_prompt_is_named_by_its_number(write_rows):
-    rows = PromptRows(write_rows({"conversations": [ASK]}, {"conversations": [ASK], "answer": []}))
+    path = write_rows({"conversations": [ASK]}, {"conversations": [ASK], "answer": []})
     with pytest.raises(DataError) as caught:
-        rows[1]
+        PromptRows(path)
     assert str(caught.value) == "rows.jsonl, row 2: 'answer' must be text or a number"
 
 
