@@ -3,31 +3,35 @@
 import json
 import random
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from trainers.atomic import replacing
 from trainers.errors import ConfigurationError, as_configuration_error
+from trainers.ranks import ALONE, Ranks
 
 State = dict[str, Any]
-KEYS = {"model", "optimizer", "step", "epoch", "random", "extra"}  # of training_state
+Parts = Mapping[str, Any]  # whatever a run trains or keeps, by name: each has state_dict() and load_state_dict()
+KEYS = {"step", "epoch", "random", "extra"}
 START_OVER = "start over with --from_resume 0, or start a new job"
 
 
-def training_state(
-    model: nn.Module, optimizer: torch.optim.Optimizer, *, step: int, epoch: int, extra: State | None = None
-) -> State:
-    """Return the state after optimizer step ``step``; ``extra`` is the algorithm's own, of tensors and plain values."""
+def training_state(parts: Parts, *, step: int, epoch: int, extra: State | None = None, ranks: Ranks = ALONE) -> State:
+    """Return the state after optimizer step ``step``; ``extra`` is the algorithm's own, of tensors and plain values.
+
+    Parts are alike on every rank; random generators and ``extra`` are kept for each.
+    """
     return {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
+        **{name: part.state_dict() for name, part in parts.items()},
         "step": step,
         "epoch": epoch,
-        "random": random_state(),
-        "extra": extra or {},
+        "random": ranks.gather(random_state()),
+        "extra": ranks.gather(extra or {}),
     }
 
 
@@ -62,39 +66,63 @@ def load_reference(folder: Path) -> State | None:
     return _read(folder / "checkpoint" / "reference.pt")
 
 
-def restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put ``state`` back into model, optimizer and random generators; learning rate and decay stay the new ones.
+def restore(state: State, parts: Parts, *, ranks: Ranks = ALONE) -> State:
+    """Put ``state`` back into its parts and the random generators, and return this rank's ``extra``.
+
+    An optimizer keeps its new learning rate and decay.
 
     Raises:
-        ConfigurationError: the checkpoint belongs to a model of another shape.
+        ConfigurationError: the checkpoint belongs to models of another shape, or to another training type.
     """
-    try:
-        model.load_state_dict(state["model"])
-    except RuntimeError as error:
-        raise ConfigurationError(
-            "the checkpoint holds a model of another shape; start a new job, or resume with the "
-            f"parameters it was made with ({str(error).splitlines()[1].strip()})"
-        ) from None
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state["optimizer"]["state"], "param_groups": groups})
-    set_random_state(state["random"])
+    for name, part in parts.items():
+        if name not in state:
+            raise ConfigurationError(f"the checkpoint holds no {name}; {START_OVER}")
+        try:
+            _restore_part(part, state[name])
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise ConfigurationError(
+                f"the checkpoint's {name} has another shape; start a new job, or resume with the parameters it was "
+                f"made with ({reason})"
+            ) from None
+    set_random_state(state["random"][ranks.rank])
+    extra: State = state["extra"][ranks.rank]
+    return extra
+
+
+def _restore_part(part: Any, held: State) -> None:
+    if isinstance(part, torch.optim.Optimizer):
+        held = {"state": held["state"], "param_groups": part.state_dict()["param_groups"]}
+    part.load_state_dict(held)
 
 
 def random_state() -> State:
-    """Return the state of every random generator a run draws from."""
+    """Return the state of every random generator this process draws from."""
     return {
         "python": random.getstate(),
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
     }
 
 
 def set_random_state(state: State) -> None:
-    """Put the random generators back to ``state``; GPUs only where there are as many as then."""
+    """Put the random generators back to ``state``; the GPU's only where there is one."""
     random.setstate(state["python"])
     torch.set_rng_state(state["torch"])
-    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(state["cuda"])
+    if state["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+
+
+def save_kept_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Write the architecture and the tokenizer beside the checkpoints, which then need no other file to resume from."""
+    model.config.save_pretrained(folder / "checkpoint" / "model")
+    tokenizer.save_pretrained(folder / "checkpoint" / "model")
+
+
+def kept_model(folder: Path) -> Path | None:
+    """Return the folder that ``save_kept_model`` wrote, if there is a checkpoint to resume from and it is complete."""
+    kept = folder / "checkpoint" / "model"
+    return kept if (folder / "checkpoint" / "state.pt").exists() and (kept / "config.json").exists() else None
 
 
 def _write(state: State, path: Path) -> None:

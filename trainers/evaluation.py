@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from dataset.prompts import Prompt, PromptRows, prompt_ids
-from trainers.configs import GRPOConfig, SFTConfig, stop_at_parts
+from trainers.configs import DistillationConfig, DPOConfig, LoRAConfig, RolloutConfig, SFTConfig
 from trainers.errors import ConfigurationError
 from trainers.paths import confine_path
 from trainers.rewards import answer_reward
@@ -17,8 +17,12 @@ ROWS_AT_ONCE = 512
 RECORDED = 4  # prompts whose completions are kept per evaluation
 
 
-def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfig, step: int) -> dict[str, float]:
-    """Return ``eval/...`` values of the policy at ``step``; a few of its answers go into the samples.
+Answer = tuple[str, int, bool]  # text, length in tokens, truncated
+AnsweringConfig = SFTConfig | LoRAConfig | DPOConfig | RolloutConfig | DistillationConfig
+
+
+def evaluate_answers(model: Any, tokenizer: Any, run: Run, config: AnsweringConfig) -> dict[str, float]:
+    """Return ``eval/...`` values of the policy as it is; a few of its answers go into the samples.
 
     Raises:
         ConfigurationError: no row of the evaluation data has an answer.
@@ -28,7 +32,7 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
     engine = TorchRolloutEngine(model, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     devices = [run.device] if run.device.type == "cuda" else []
     with torch.random.fork_rng(devices), run.autocast():
-        torch.manual_seed(config.seed + step)
+        torch.manual_seed(config.seed + run.step)
         greedy = _answer(engine, tokenizer, prompts, max_gen_len=config.max_gen_len, temperature=0)
         sampled = _answer(
             engine, tokenizer, prompts, max_gen_len=config.max_gen_len, temperature=config.eval_temperature
@@ -36,7 +40,7 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
     for prompt, ids, answers in list(zip(asked, prompts, zip(greedy, sampled, strict=True), strict=True))[:RECORDED]:
         run.records.sample(
             {
-                "step": step,
+                "step": run.step,
                 "kind": "eval",
                 "prompt": tokenizer.decode(ids),
                 "answer": prompt.answer,
@@ -50,10 +54,7 @@ def evaluate(model: Any, tokenizer: Any, run: Run, config: SFTConfig | GRPOConfi
     }
 
 
-Answer = tuple[str, int, bool]  # text, length in tokens, truncated
-
-
-def held_out_prompts(config: SFTConfig | GRPOConfig, tokenizer: Any = None) -> list[Prompt]:
+def held_out_prompts(config: AnsweringConfig, tokenizer: Any = None) -> list[Prompt]:
     """Return the first ``eval_size`` evaluation prompts; those without an answer are left out."""
     assert config.eval_data_path is not None
     rows = PromptRows(confine_path(config.eval_data_path), tokenizer)
@@ -70,16 +71,6 @@ def accuracy(asked: Sequence[Prompt], answers: Sequence[Answer]) -> float:
     """Return the share of answers that are exactly right."""
     right = [answer_reward(text, prompt.answer) for prompt, (text, _, _) in zip(asked, answers, strict=True)]
     return sum(right) / len(right)
-
-
-def reached(stop_at: str | None, values: dict[str, float]) -> bool:
-    """Return whether an evaluation meets ``stop_at``, such as ``eval/sampled_accuracy>=0.35``."""
-    if stop_at is None:
-        return False
-    metric, relation, bound = stop_at_parts(stop_at)
-    if metric not in values:
-        return False
-    return values[metric] >= bound if relation == ">=" else values[metric] <= bound
 
 
 def _answer(

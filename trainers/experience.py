@@ -6,6 +6,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from trainers.logps import CompletionLogps, grouped_logps
+from trainers.ranks import Ranks
 from trainers.rewards import Rewards
 from trainers.rollout import Rollout
 
@@ -47,6 +49,18 @@ def split_experience(rollout: Rollout, rewards: Rewards, rows_at_once: int) -> l
     ]
 
 
+def completion_scores(model: Any, rollout: Rollout, *, temperature: float, num_generations: int) -> CompletionLogps:
+    """Return the log-probabilities of a rollout's completions, at the temperature that sampled them."""
+    return grouped_logps(
+        model,
+        rollout.sequence_ids,
+        rollout.attention_mask,
+        rollout.completion_ids.shape[1],
+        temperature,
+        num_generations=num_generations,
+    )
+
+
 class TokenSums:
     """Metrics over all tokens of an optimizer batch, gathered micro-batch by micro-batch."""
 
@@ -68,6 +82,9 @@ class TokenSums:
         for name, values in per_token.items():
             self.largest[name] = max(self.largest.get(name, 0.0), float((values.detach() * completion_mask).max()))
 
-    def values(self) -> dict[str, float]:
-        """Return the means and the largest values."""
-        return {name: total / max(tokens, 1) for name, (total, tokens) in self.sums.items()} | self.largest
+    def values(self, ranks: Ranks) -> dict[str, float]:
+        """Return the means and the largest values over all ranks."""
+        everywhere = ranks.gather((self.sums, self.largest))
+        sums = {name: [sums[name] for sums, _ in everywhere] for name in self.sums}
+        means = {name: sum(t for t, _ in parts) / max(sum(n for _, n in parts), 1) for name, parts in sums.items()}
+        return means | {name: max(largest[name] for _, largest in everywhere) for name in self.largest}

@@ -17,14 +17,17 @@ from trainers.paths import confine_path
 class RunFolder:
     """One folder under ``runs/``, or wherever ``--run_dir`` says."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, writes: bool = True) -> None:
         self.name = name
+        self.writes = writes  # of several ranks only the main one does
         self.path = confine_path(name, writable=True)
         self.path.mkdir(parents=True, exist_ok=True)
         self.pumped = os.environ.get("NIGHTSHIFT_PUMPED") == "1"  # then the worker writes log.txt from our output
 
     def begin(self, command: Command) -> None:
         """Write the log's first line and config.json; without ``from_resume``, remove what an earlier attempt left."""
+        if not self.writes:
+            return
         line = shlex.join(["python", *command_line(command.config, self.name)])
         device = f" --device {command.options.device}" if command.options.device else ""
         self.log(f"$ {line}{device}")
@@ -60,7 +63,7 @@ class RunFolder:
     def _write(self, stream: TextIO, text: str) -> None:
         stream.write(text + "\n")
         stream.flush()
-        if not self.pumped:
+        if not self.pumped and self.writes:
             with (self.path / "log.txt").open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text + "\n")
 

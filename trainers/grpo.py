@@ -11,25 +11,25 @@ metric.
 Source: DeepSeekMath, arXiv 2402.03300; CISPO: MiniMax-M1, arXiv 2506.13585.
 """
 
-import copy
-import random
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dataset.prompts import Prompt, PromptRows, prompt_ids
+from dataset.prompts import PromptRows
 from trainers.configs import GRPOConfig
 from trainers.errors import ConfigurationError
-from trainers.experience import Experience, TokenSums, split_experience
-from trainers.logps import CompletionLogps, grouped_logps
-from trainers.models import check_positions, load_policy
+from trainers.evaluation import evaluate_answers
+from trainers.experience import Experience, TokenSums, completion_scores, split_experience
+from trainers.models import check_positions, frozen_copy, load_policy
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
 from trainers.paths import confine_path
-from trainers.policy_loss import cispo_loss, clipped_loss, per_token_kl, sequence_mean
+from trainers.policy_loss import cispo_loss, clipped_loss, clipped_tokens, per_token_kl, sequence_mean
+from trainers.prompting import samples_due, tokenize
 from trainers.reward_model import load_reward_model
 from trainers.rewards import reward_weights, score_completions
-from trainers.rollout import Rollout, RolloutEngine, TorchRolloutEngine, completion_texts
+from trainers.rollout import RolloutEngine, TorchRolloutEngine, completion_texts
 from trainers.rollout_records import RolloutWatch, rollout_metrics, sample_rows
 from trainers.runtime import Outcome, Run
 from trainers.schedule import Schedule
@@ -41,18 +41,21 @@ SHOWN = {"reward": "reward", "kl": "kl", "loss": "loss", "completions/mean_lengt
 
 def train(config: GRPOConfig, run: Run) -> Outcome:
     """Train until the schedule or ``stop_at`` ends it."""
-    tokenizer = load_tokenizer(config)
-    rows = PromptRows(confine_path(config.data_path), tokenizer)
-    weights = reward_weights(config, has_answers=any(rows[index].answer is not None for index in range(len(rows))))
+    tokenizer = load_tokenizer(config, kept=run.kept_model)
+    rows = PromptRows(confine_path(config.data_path), tokenizer, config.max_seq_len, strict=config.strict)
+    run.tell_skipped(rows.skipped)
+    weights = reward_weights(config, has_answers=rows.has_answers)
     reward_model = load_reward_model(config.reward_model_path, run.device) if "reward_model" in weights else None
-    policy = load_policy(config, tokenizer)
+    policy = load_policy(config, tokenizer, kept=run.kept_model)
     # In eval mode throughout: with dropout, ratio and KL would compare noise instead of weights.
     policy.to(run.device).eval()  # type: ignore[arg-type]  # transformers wraps torch's method
     check_positions(policy, {"max_seq_len": config.max_seq_len, "max_gen_len": config.max_gen_len})
     reference = frozen_copy(policy) if config.beta else None  # of the starting weights
     forward = torch.compile(policy) if config.use_compile else policy
     optimizer = build_optimizer(policy, config)
-    run.resume(policy, optimizer, Schedule.of(config, rows=len(rows), updates_per_batch=config.num_iterations))
+    schedule = Schedule.of(config, rows=len(rows), ranks=run.ranks, updates_per_batch=config.num_iterations)
+    run.resume(schedule, model=policy, optimizer=optimizer)
+    run.keep_model(policy, tokenizer)
     check_sampling(run.extra, config)
     if reference is not None:
         run.keep_reference(reference)
@@ -60,10 +63,12 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
     engine: RolloutEngine = TorchRolloutEngine(
         policy, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
+    score = partial(completion_scores, temperature=config.temperature, num_generations=config.num_generations)
     watch = RolloutWatch(run.log)
+    evaluate = partial(evaluate_answers, policy, tokenizer, run, config)
 
-    while not run.target_reached(policy, tokenizer) and run.step < run.total_steps:
-        run.begin_step(policy, optimizer)
+    while not run.target_reached(evaluate) and run.step < run.total_steps:
+        run.begin_step()
 
         if not batches:
             # 1. Rollout: all completions of the optimizer batch in one go
@@ -76,7 +81,7 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
                     max_gen_len=config.max_gen_len,
                     temperature=config.temperature,
                 )
-            run.extra["num_tokens"] = run.extra.get("num_tokens", 0) + int(rollout.attention_mask.sum())
+            run.count("num_tokens", rollout.attention_mask.sum())
 
             # 2. Rewards
             texts = completion_texts(rollout, tokenizer)  # B*G
@@ -84,7 +89,7 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
                 texts, [prompt for prompt in prompts for _ in range(config.num_generations)], weights, reward_model
             )
             batches = split_experience(rollout, rewards, config.batch_size * config.num_generations)
-            if samples_due(config, run.step):
+            if samples_due(config, run.step, updates_per_rollout=config.num_iterations):
                 for row in sample_rows(
                     run.step,
                     [str(tokenizer.decode(ids)) for ids in asked],
@@ -96,21 +101,22 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
                 ):
                     run.records.sample(row)
 
-        num_completions = sum(len(batch.rewards.total) for batch in batches)  # B*G
+        num_completions = run.ranks.sum(sum(len(batch.rewards.total) for batch in batches))  # B*G of all ranks
+        num_batches = run.ranks.sum(len(batches))
         total_loss = torch.zeros((), device=run.device)
         sums = TokenSums()
         for batch in batches:
             mask = batch.rollout.completion_mask  # [n, T]
             with run.autocast():
                 # 3. Log-probabilities of the policy; those of its first update are the old ones
-                scored = score(forward, batch.rollout, config)
+                scored = score(forward, batch.rollout)
                 per_token_logps = scored.per_token_logps  # [n, T]
                 if batch.old_per_token_logps is None:
                     batch.old_per_token_logps = per_token_logps.detach()
                 # 4. Log-probabilities of the reference
                 if reference is not None and batch.ref_per_token_logps is None:
                     with torch.no_grad():
-                        batch.ref_per_token_logps = score(reference, batch.rollout, config).per_token_logps
+                        batch.ref_per_token_logps = score(reference, batch.rollout).per_token_logps
 
             # 5. Advantages
             advantages = group_advantages(batch.rewards.total, config.num_generations).to(run.device)  # [n]
@@ -124,27 +130,27 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
             # 7. Loss: this micro-batch's part of the mean over all completions
             per_token_loss = policy_loss(per_token_logps, batch.old_per_token_logps, advantages, config)
             loss = sequence_mean(per_token_loss + config.beta * kl, mask).sum() / num_completions
-            loss = loss + scored.aux_loss / len(batches)
+            loss = loss + scored.aux_loss / num_batches
             run.scaler.scale(loss).backward()
             total_loss += loss.detach()
             sums.add(
                 mask,
                 entropy=scored.entropy,
-                clip_ratio=clipped_tokens(per_token_logps, batch.old_per_token_logps, advantages, config),
+                clip_ratio=held_back(per_token_logps, batch.old_per_token_logps, advantages, config),
             )
             sums.add_largest(
                 mask, sampling_logp_difference=(batch.old_per_token_logps - batch.rollout.sampling_logps).abs()
             )
 
         # 8. Optimizer step
-        mean_loss = finite_loss(total_loss, step=run.step)
+        mean_loss = finite_loss(run.ranks.sum(total_loss), step=run.step)
         learning_rate = learning_rate_at(run.step, run.total_steps, config)
         grad_norm = optimizer_step(
             optimizer,
-            policy.parameters(),
             learning_rate=learning_rate,
             grad_clip=config.grad_clip,
             scaler=run.scaler,
+            ranks=run.ranks,
             step=run.step,
         )
 
@@ -156,8 +162,8 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
             "loss": mean_loss,
             "learning_rate": learning_rate,
             "grad_norm": grad_norm,
-            **rollout_metrics(batches, config.num_generations),
-            **sums.values(),
+            **rollout_metrics(batches, config.num_generations, run.ranks),
+            **sums.values(run.ranks),
             "num_tokens": run.extra["num_tokens"],
         }
         watch.look(values)
@@ -167,9 +173,9 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
             batches = []
         run.extra["batches"] = [batch.state() for batch in batches]
         run.extra["sampling"] = {name: getattr(config, name) for name in SAMPLING}
-        run.save_or_stop(policy, optimizer)
+        run.save_or_stop()
 
-    return run.finish(policy, tokenizer, optimizer)
+    return run.finish(policy, tokenizer)
 
 
 def check_sampling(extra: dict[str, Any], config: GRPOConfig) -> None:
@@ -214,44 +220,8 @@ def policy_loss(per_token_logps: Tensor, old_per_token_logps: Tensor, advantages
 
 
 @torch.no_grad()
-def clipped_tokens(
-    per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, config: GRPOConfig
-) -> Tensor:
+def held_back(per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, config: GRPOConfig) -> Tensor:
     """Return 1 where the bound of the ratio holds a token's loss back, [N, T]."""
-    ratio = (per_token_logps - old_per_token_logps).exp()  # [N, T]
-    better, worse = advantages[:, None] > 0, advantages[:, None] < 0
     if config.loss_type == "cispo":
-        return (ratio > config.epsilon_high).float()
-    return (better & (ratio > 1 + config.epsilon) | worse & (ratio < 1 - config.epsilon)).float()
-
-
-def score(model: Any, rollout: Rollout, config: GRPOConfig) -> CompletionLogps:
-    """Return the log-probabilities of the completions, at the temperature that sampled them."""
-    return grouped_logps(
-        model,
-        rollout.sequence_ids,
-        rollout.attention_mask,
-        rollout.completion_ids.shape[1],
-        config.temperature,
-        num_generations=config.num_generations,
-    )
-
-
-def frozen_copy(policy: Any) -> Any:
-    """Return a copy that is never trained."""
-    return copy.deepcopy(policy).requires_grad_(False)
-
-
-def tokenize(prompts: list[Prompt], tokenizer: Any, config: GRPOConfig, *, step: int) -> list[list[int]]:
-    """Return each prompt's tokens, a ``thinking_ratio`` of them with an opened ``<think>``."""
-    chance = random.Random(f"{config.seed}/{step}")
-    return [
-        prompt_ids(tokenizer, prompt.messages, config.max_seq_len, thinking=chance.random() < config.thinking_ratio)
-        for prompt in prompts
-    ]
-
-
-def samples_due(config: GRPOConfig, step: int) -> bool:
-    """Return whether the rollout made for ``step`` is recorded: the first, and one every ``sample_interval``."""
-    last_update = step + config.num_iterations - 1
-    return step == 1 or last_update // config.sample_interval > (step - 1) // config.sample_interval
+        return ((per_token_logps - old_per_token_logps).exp() > config.epsilon_high).float()
+    return clipped_tokens(per_token_logps, old_per_token_logps, advantages[:, None], epsilon=config.epsilon)

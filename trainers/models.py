@@ -1,5 +1,7 @@
 """The policy that training starts from: a fresh MiniMind-3, the scripts' weights, or a Hugging Face folder."""
 
+import copy
+import json
 import math
 import os
 from pathlib import Path
@@ -7,10 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from trainers.configs import TrainConfig
+from trainers.configs import ModelSize, TrainConfig
 from trainers.errors import ConfigurationError, as_configuration_error
 from trainers.paths import confine_path, weight_name
 from trainers.tokenizer import tokenizer_folder
@@ -19,38 +21,54 @@ from trainers.weights import StateDict, config_of, qwen3_config, read_weights
 FRESH_EXPERTS = 4
 
 
-def load_policy(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+def load_policy(
+    config: TrainConfig, tokenizer: PreTrainedTokenizerBase, *, kept: Path | None = None
+) -> PreTrainedModel:
     """Return the model that training starts from, in fp32 on the CPU.
+
+    Args:
+        config: Of the run.
+        tokenizer: Of the run.
+        kept: Folder that a resumed run kept its architecture in: the checkpoint brings the weights.
 
     Raises:
         ConfigurationError: the weights are missing, or do not fit the parameters or the tokenizer.
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    if kept is not None and (found := kept_architecture(kept)) is not None:
+        return from_config(found)
     if config.init_path is not None:
         folder = confine_path(config.init_path)
         model = load_folder(folder)
         check_vocabulary(model, tokenizer, padded=tokenizer_folder(config) == folder)
     elif (path := weight_path(config)) is None:
-        return fresh_model(config, tokenizer)
+        return fresh_model(config.model_size(), tokenizer)
     else:
-        model = load_weights(path, config)
+        model = load_weights(path, config.model_size())
         check_vocabulary(model, tokenizer, padded=False)
     return model
 
 
-def fresh_model(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """Return a MiniMind-3 of the asked size with random weights, drawn from torch's generator."""
+def kept_architecture(folder: Path) -> PretrainedConfig | None:
+    """Return the architecture of a resumed run; ``None`` when it brings code, which lies with the weights alone."""
+    with as_configuration_error(f"the architecture in {folder} cannot be read"):
+        described = json.loads((folder / "config.json").read_bytes())
+        return None if "auto_map" in described else AutoConfig.from_pretrained(folder, local_files_only=True)
+
+
+def fresh_model(size: ModelSize, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """Return a MiniMind-3 of that size with random weights, drawn from torch's generator."""
     return from_config(
         qwen3_config(
-            num_experts=FRESH_EXPERTS if config.use_moe else 0,
+            num_experts=FRESH_EXPERTS if size.use_moe else 0,
             vocab_size=len(tokenizer),
-            hidden_size=config.hidden_size,
-            intermediate_size=math.ceil(config.hidden_size * math.pi / 64) * 64,
-            num_hidden_layers=config.num_hidden_layers,
-            num_attention_heads=config.num_attention_heads,
-            num_key_value_heads=config.num_key_value_heads,
-            head_dim=config.hidden_size // config.num_attention_heads,
+            hidden_size=size.hidden_size,
+            intermediate_size=math.ceil(size.hidden_size * math.pi / 64) * 64,
+            num_hidden_layers=size.num_hidden_layers,
+            num_attention_heads=size.num_attention_heads,
+            num_key_value_heads=size.num_key_value_heads,
+            head_dim=size.hidden_size // size.num_attention_heads,
         )
     )
 
@@ -64,28 +82,40 @@ def weight_path(config: TrainConfig) -> Path | None:
     name = config.starting_weights()
     if name is None:
         return None
-    path = confine_path(config.save_dir) / weight_name(name, config.hidden_size, moe=config.use_moe)
+    chosen_by = next((flag for flag in ("from_weight", "from_student_weight") if hasattr(config, flag)), None)
+    fresh = f", or --{chosen_by} none for a fresh model" if chosen_by else ""
+    return published_weights(
+        config,
+        name,
+        config.model_size(),
+        otherwise="start from a model folder or another job's weights (--init_path; in the admin: Start from)" + fresh,
+    )
+
+
+def published_weights(config: TrainConfig, name: str, size: ModelSize, *, otherwise: str) -> Path:
+    """Return the file of the weights ``name`` in the save folder.
+
+    Raises:
+        ConfigurationError: there is no such file; ``otherwise`` says what else can be done.
+    """
+    path = confine_path(config.save_dir) / weight_name(name, size.hidden_size, moe=size.use_moe)
     if not path.exists():
-        fresh = ", or --from_weight none for a fresh model" if hasattr(config, "from_weight") else ""
-        raise ConfigurationError(
-            f"no weights at {path}; train them first (--save_weight {name}), or start from a model folder or another "
-            f"job's weights (--init_path; in the admin: Start from){fresh}"
-        )
+        raise ConfigurationError(f"no weights at {path}; train them first (--save_weight {name}), or {otherwise}")
     return path
 
 
-def load_weights(path: Path, config: TrainConfig) -> PreTrainedModel:
+def load_weights(path: Path, size: ModelSize) -> PreTrainedModel:
     """Return the model of one of the scripts' weight files; every key and every shape has to fit.
 
     Raises:
-        ConfigurationError: it is no such file, or it holds another size than ``config`` asks for.
+        ConfigurationError: it is no such file, or it holds another size than is asked for.
     """
     state = read_weights(path)
     with as_configuration_error(f"the shapes in {path} make no model"):
-        found = config_of(state, num_attention_heads=config.num_attention_heads)
+        found = config_of(state, num_attention_heads=size.num_attention_heads)
         for name in ("hidden_size", "num_hidden_layers"):
-            if (held := getattr(found, name)) != (asked := getattr(config, name)):
-                raise ConfigurationError(f"{path} has {name} {held}, but --{name} {asked} was asked for")
+            if (held := getattr(found, name)) != (asked := getattr(size, name)):
+                raise ConfigurationError(f"{path} has {name} {held}, but {name} {asked} was asked for")
         model = from_config(found)
     if misfit := compare_states(model.state_dict(), state):
         raise ConfigurationError(f"{path} does not fit {type(model).__name__}: {misfit}")
@@ -171,6 +201,11 @@ def vocabulary_of(model: PreTrainedModel) -> int:
     """Return how many tokens the model knows."""
     embeddings: Any = model.get_input_embeddings()
     return int(embeddings.weight.shape[0])
+
+
+def frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
+    """Return a copy that is never trained."""
+    return copy.deepcopy(model).requires_grad_(False)
 
 
 def moe_options(model: PreTrainedModel) -> dict[str, Any]:

@@ -19,14 +19,24 @@ def clipped_loss(per_token_logps: Tensor, old_per_token_logps: Tensor, advantage
     Args:
         per_token_logps: Of the policy that is trained, [N, T].
         old_per_token_logps: Of the policy that sampled, no gradient, [N, T].
-        advantages: [N].
+        advantages: [N], or [N, T] where tokens differ.
         epsilon: The ratio counts within 1 - epsilon .. 1 + epsilon.
 
     Source: PPO, arXiv 1707.06347, equation 7; DeepSeekMath, arXiv 2402.03300, equation 3.
     """
     ratio = (per_token_logps - old_per_token_logps).exp()  # [N, T]
     clipped = ratio.clamp(1 - epsilon, 1 + epsilon)
-    return -torch.min(ratio * advantages[:, None], clipped * advantages[:, None])
+    per_token = advantages if advantages.dim() == 2 else advantages[:, None]
+    return -torch.min(ratio * per_token, clipped * per_token)
+
+
+@torch.no_grad()
+def clipped_tokens(
+    per_token_logps: Tensor, old_per_token_logps: Tensor, advantages: Tensor, *, epsilon: float
+) -> Tensor:
+    """Return 1 where ``clipped_loss`` holds a token's loss back, [N, T]; ``advantages`` [N, 1] or [N, T]."""
+    ratio = (per_token_logps - old_per_token_logps).exp()  # [N, T]
+    return ((advantages > 0) & (ratio > 1 + epsilon) | (advantages < 0) & (ratio < 1 - epsilon)).float()
 
 
 def cispo_loss(

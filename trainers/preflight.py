@@ -1,10 +1,9 @@
 """What can be found wrong within a second, before torch is imported."""
 
 import os
-from typing import Any
 
 from dataset.validation import check_file
-from trainers.configs import GRPOConfig, PathKind, RolloutConfig, TrainConfig, about
+from trainers.configs import DataFormat, PathKind, RolloutConfig, TrainConfig, about
 from trainers.errors import ConfigurationError
 from trainers.paths import confine_path
 from trainers.reward_folder import find_reward_model, wants_reward_model
@@ -24,10 +23,10 @@ def check_before_start(config: TrainConfig) -> None:
     for name, kind in path_parameters(config).items():
         confine_path(getattr(config, name), writable=kind is PathKind.OUTPUT)
     require_writable(config.save_dir)
-    check_data(config.data_path, "prompts" if isinstance(config, RolloutConfig) else "conversations")
+    check_data(config.data_path, config.data_format, strict=config.strict)
     if config.eval_data_path is not None:
-        check_data(config.eval_data_path, "answered")
-    if isinstance(config, GRPOConfig) and wants_reward_model(config):
+        check_data(config.eval_data_path, config.eval_format, strict=config.strict)
+    if isinstance(config, RolloutConfig) and wants_reward_model(config):
         find_reward_model(config.reward_model_path)
 
 
@@ -48,8 +47,8 @@ def require_writable(save_dir: str) -> None:
         raise ConfigurationError(f"--save_dir: {folder} cannot be written")
 
 
-def check_data(value: str, kind: Any) -> None:
-    """Raise DataError when a small data file has a row that cannot be used."""
+def check_data(value: str, kind: DataFormat, *, strict: bool) -> None:
+    """Raise DataError when a small data file has no usable row, or with ``strict`` one that cannot be used."""
     path = confine_path(value)
     if not path.exists() or path.stat().st_size <= SMALL_FILE:
-        check_file(path, kind, strict=True)
+        check_file(path, kind, strict=strict)

@@ -13,9 +13,13 @@ EVALUATION = "eval/"
 
 
 class Records:
-    """Append to the two files of one run folder, and remember what the result needs."""
+    """Append to the two files of one run folder, and remember what the result needs.
 
-    def __init__(self, folder: Path) -> None:
+    Of several ranks only the main one ``writes``; the others follow along.
+    """
+
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+        self.writes = writes
         self.metrics_path = folder / "metrics.jsonl"
         self.samples_path = folder / "samples.jsonl"
         self.first: dict[str, float] = {}
@@ -34,20 +38,20 @@ class Records:
         broken = [name for name, value in numbers.items() if not math.isfinite(value)]
         if broken:
             raise ValueError(f"step {step}: {', '.join(broken)} not finite")
-        _append(
-            self.metrics_path,
-            {"step": step, "total_steps": total_steps, "epoch": epoch, "time": time.time(), "values": numbers},
-        )
+        row = {"step": step, "total_steps": total_steps, "epoch": epoch, "time": time.time(), "values": numbers}
+        if self.writes:
+            _append(self.metrics_path, row)
         self._remember(step, numbers)
 
     def sample(self, row: Mapping[str, Any]) -> None:
         """Append one prompt with its completions: step, kind, prompt, answer, completions."""
-        _append(self.samples_path, row)
+        if self.writes:
+            _append(self.samples_path, row)
 
     def drop_after(self, step: int) -> None:
         """Forget what lies beyond the checkpoint at ``step``, so that no step stands twice."""
         for path in (self.metrics_path, self.samples_path):
-            if path.exists():
+            if self.writes and path.exists():
                 _rewrite(path, [row for row in read_rows(path) if row["step"] <= step])
         self.first, self.last, self.evaluations = {}, {}, {}
         for row in read_rows(self.metrics_path):

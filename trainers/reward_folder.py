@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainers.configs import GRPOConfig, parse_reward_weights
+from trainers.configs import RolloutConfig, parse_reward_weights
 from trainers.errors import ConfigurationError, first_line
 from trainers.paths import confine_path
 
@@ -24,7 +24,7 @@ class RewardFolder:
     remote_code: bool
 
 
-def wants_reward_model(config: GRPOConfig) -> bool:
+def wants_reward_model(config: RolloutConfig) -> bool:
     """Return whether a reward model takes part: it is named, and its weight is not 0."""
     return config.reward_model_path != OFF and parse_reward_weights(config.reward_weights)["reward_model"] != 0
 

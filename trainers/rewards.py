@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dataset.formats import Prompt, Turn
-from trainers.configs import GRPOConfig, parse_reward_weights
+from trainers.configs import RolloutConfig, parse_reward_weights
 from trainers.errors import ConfigurationError
 from trainers.reward_folder import wants_reward_model
 
@@ -39,7 +39,7 @@ class Rewards:
         )
 
 
-def reward_weights(config: GRPOConfig, *, has_answers: bool) -> dict[str, float]:
+def reward_weights(config: RolloutConfig, *, has_answers: bool) -> dict[str, float]:
     """Return the weight of each reward function that this run computes.
 
     Raises:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dataset.prompts import Prompt
 from trainers.experience import Experience
+from trainers.ranks import Ranks
 from trainers.rewards import Rewards
 from trainers.rollout import Rollout
 
@@ -27,15 +28,15 @@ ADVICE = {
 }
 
 
-def rollout_metrics(batches: Sequence[Experience], num_generations: int) -> dict[str, float]:
-    """Return what the completions of one optimizer batch earned and how long they are."""
-    each = {name: torch.cat([batch.rewards.each[name] for batch in batches]) for name in batches[0].rewards.each}
-    return reward_metrics(
-        torch.cat([batch.rewards.total for batch in batches]), each, num_generations
-    ) | length_metrics(
-        torch.cat([batch.rollout.lengths for batch in batches]),
-        torch.cat([batch.rollout.truncated for batch in batches]),
-    )
+def rollout_metrics(batches: Sequence[Experience], num_generations: int, ranks: Ranks) -> dict[str, float]:
+    """Return what the completions of one optimizer batch, those of all ranks, earned and how long they are."""
+    each = {
+        name: ranks.cat(torch.cat([batch.rewards.each[name] for batch in batches])) for name in batches[0].rewards.each
+    }
+    total = ranks.cat(torch.cat([batch.rewards.total for batch in batches]))
+    lengths = ranks.cat(torch.cat([batch.rollout.lengths for batch in batches]))
+    truncated = ranks.cat(torch.cat([batch.rollout.truncated for batch in batches]))
+    return reward_metrics(total, each, num_generations) | length_metrics(lengths, truncated)
 
 
 def reward_metrics(total: Tensor, each: dict[str, Tensor], num_generations: int) -> dict[str, float]:

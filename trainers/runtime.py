@@ -10,21 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from dataset.errors import Skipped
 from trainers.checkpoint import (
+    Parts,
+    kept_model,
     load_checkpoint,
     load_reference,
     restore,
     save_checkpoint,
+    save_kept_model,
     save_reference,
     training_state,
 )
-from trainers.configs import TrainConfig
+from trainers.configs import TrainConfig, stop_at_parts
 from trainers.errors import ConfigurationError, Stopped
 from trainers.exports import publish, save_model
 from trainers.monitor import Monitor, open_monitor
+from trainers.ranks import ALONE, Ranks
 from trainers.records import Records
 from trainers.schedule import Schedule
 
@@ -41,7 +46,10 @@ class Outcome:
 
 @dataclass
 class Run:
-    """One execution. ``step`` counts optimizer steps; ``extra`` is the algorithm's own part of the checkpoint."""
+    """One execution. ``step`` counts optimizer steps; ``extra`` is the algorithm's own part of the checkpoint.
+
+    The main rank writes; every other method is called on all ranks alike, since some of them meet the others.
+    """
 
     config: TrainConfig
     folder: Path
@@ -49,11 +57,14 @@ class Run:
     records: Records
     log: Callable[[str], None]
     monitor: Monitor | None = None
+    ranks: Ranks = ALONE
     step: int = 0
     total_steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
     stop_requested: bool = False
+    rows_skipped: int = 0
     schedule: Schedule = field(init=False)
+    _parts: Parts = field(default_factory=dict)
     _resumed: bool = False
     _saved_step: int | None = None
     _first_step: int = 0
@@ -70,52 +81,83 @@ class Run:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=getattr(torch, self.config.dtype))
 
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule) -> None:
+    @property
+    def kept_model(self) -> Path | None:
+        """Return where architecture and tokenizer of the run that is resumed lie; ``None`` when it begins anew."""
+        return kept_model(self.folder) if self.config.from_resume else None
+
+    def tell_skipped(self, skipped: Skipped) -> None:
+        """Say which rows of the data cannot be used, and keep their number for the result."""
+        self.rows_skipped = skipped.count
+        if skipped.count:
+            self.log(skipped.summary())
+
+    def resume(self, schedule: Schedule, **parts: Any) -> None:
         """Follow ``schedule`` from the checkpoint, if that is asked and there is one, else from the start.
 
+        Args:
+            schedule: Of this run.
+            parts: What every checkpoint holds, by name: models, optimizers, and whatever else has ``state_dict`` and
+                ``load_state_dict``. Models are made alike on every rank.
+
         Raises:
-            ConfigurationError: the checkpoint's step means other rows, or its model has another shape.
+            ConfigurationError: the checkpoint's step means other rows, or its models have another shape.
         """
-        self.schedule, self.total_steps = schedule, schedule.total_steps
+        self.schedule, self.total_steps, self._parts = schedule, schedule.total_steps, parts
         state = load_checkpoint(self.folder) if self.config.from_resume else None
+        if self.ranks.rank:
+            torch.manual_seed(self.config.seed + self.ranks.rank)  # ranks sample and drop out differently
         if state is not None:
-            self._restore(state, model, optimizer)
+            self._restore(state)
         elif self.config.from_resume:
             self.log("no checkpoint to resume from; starting at step 0")
+        for part in parts.values():
+            if isinstance(part, nn.Module):
+                self.ranks.copy_from_main(part)
         self.records.drop_after(self.step if state is not None else -1)
         self._first_step = self.step
+
+    def keep_model(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Hold on to architecture and tokenizer: a resumed run needs its checkpoint alone."""
+        if not self._resumed and self.ranks.is_main:
+            save_kept_model(self.folder, model, tokenizer)
 
     def keep_reference(self, reference: nn.Module) -> None:
         """Hold on to the weights a run started from: a resumed run goes on with them, whatever became of their file."""
         if self._resumed and (kept := load_reference(self.folder)) is not None:
             reference.load_state_dict(kept)
-        else:
+        elif self.ranks.is_main:
             save_reference(self.folder, reference)
+        self.ranks.copy_from_main(reference)
 
-    def target_reached(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    def target_reached(self, evaluate: Callable[[], dict[str, float]]) -> bool:
         """Evaluate if it is time to, and return whether ``stop_at`` is met."""
         if self.config.eval_data_path is None or not self._evaluation_due():
             return False
-        from trainers.evaluation import evaluate, reached
-
-        values = self.records.evaluations.get(self.step)  # an earlier attempt may have ended right after it
+        # An earlier attempt may have ended right after it; ranks that disagreed would part ways.
+        values = self.ranks.from_main(self.records.evaluations.get(self.step))
         if values is None:
-            values = evaluate(model, tokenizer, self, self.config, self.step)  # type: ignore[arg-type]  # leaf classes
+            values = self.ranks.from_main(evaluate())
             self._record(values)
             self.log(f"evaluation at step {self.step}: " + ", ".join(f"{k}: {v:.4g}" for k, v in values.items()))
-        return self.config.stop_at is not None and reached(self.config.stop_at, values)
+        return reached(self.config.stop_at, values)
 
-    def begin_step(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def begin_step(self) -> None:
         """Count the optimizer step that begins now, unless a request came during an evaluation.
 
         Raises:
             Stopped: the run was asked to end.
         """
-        self._stop_if_requested(model, optimizer)
+        self._stop_if_requested()
         self._step_began = time.perf_counter()
         if self.step == self._first_step:
             self._began = self._step_began  # the evaluation before it says nothing of the time left
         self.step += 1
+
+    def count(self, name: str, value: Tensor | int) -> int:
+        """Add this step's ``value`` of every rank to the running total ``name``, which checkpoints keep; return it."""
+        self.extra[name] = self.extra.get(name, 0) + int(self.ranks.sum(value))
+        return int(self.extra[name])
 
     def log_due(self) -> bool:
         """Return whether this step is logged: the first, every ``log_interval``, the last."""
@@ -138,54 +180,56 @@ class Run:
             f"left: {left // 60}:{left % 60:02d}"
         )
 
-    def save_or_stop(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def save_or_stop(self) -> None:
         """Write a checkpoint every ``save_interval`` steps, and before ending on request.
 
         Raises:
             Stopped: the run was asked to end.
         """
-        self._stop_if_requested(model, optimizer)
+        self._stop_if_requested()
         if self.step % self.config.save_interval == 0:
-            self.save(model, optimizer)
+            self.save()
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def save(self) -> None:
         """Write a checkpoint of this step, unless there is one."""
-        if self._saved_step != self.step:
-            extra = {**self.extra, "schedule": self.schedule.identity(), "scaler": self.scaler.state_dict()}
-            save_checkpoint(
-                self.folder,
-                training_state(model, optimizer, step=self.step, extra=extra, epoch=self.schedule.epoch_of(self.step)),
-            )
-            self._saved_step = self.step
+        if self._saved_step == self.step:
+            return
+        extra = {**self.extra, "schedule": self.schedule.identity(), "scaler": self.scaler.state_dict()}
+        epoch = self.schedule.epoch_of(self.step)
+        state = training_state(self._parts, step=self.step, extra=extra, epoch=epoch, ranks=self.ranks)
+        if self.ranks.is_main:
+            save_checkpoint(self.folder, state)
+        self._saved_step = self.step
 
-    def finish(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, optimizer: torch.optim.Optimizer
-    ) -> Outcome:
+    def finish(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Outcome:
         """Write the last checkpoint (a resume may raise ``epochs``), the model folder and the published weights."""
-        self.save(model, optimizer)
-        save_model(model, tokenizer, self.folder / "model")
-        published = publish(model, self.config)
+        self.save()
+        published = None
+        if self.ranks.is_main:
+            save_model(model, tokenizer, self.folder / "model")
+            published = publish(model, self.config)
         self.log(
             f"finished at step {self.step} of {self.total_steps}; weights in {self.folder / 'model'}"
             + (f" and, as fp16, in {published}" if published else "; the scripts have no such architecture")
         )
         return Outcome(self.step, self.total_steps, self.step < self.total_steps, published)
 
-    def _restore(self, state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        made_with, now = state["extra"].pop("schedule"), self.schedule.identity()
-        scaler = state["extra"].pop("scaler")
+    def _restore(self, state: dict[str, Any]) -> None:
+        extra = restore(state, {}, ranks=self.ranks)
+        made_with, now = extra.pop("schedule"), self.schedule.identity()
+        scaler = extra.pop("scaler")
         if changed := [f"{name} {made_with[name]}, now {now[name]}" for name in now if made_with[name] != now[name]]:
             raise ConfigurationError(f"the checkpoint was made with {'; '.join(changed)}; start a new job instead")
-        restore(state, model, optimizer)
+        restore(state, self._parts, ranks=self.ranks)
         if self.scaler.is_enabled() and scaler:
             self.scaler.load_state_dict(scaler)
-        self.step, self.extra, self._saved_step = state["step"], state["extra"], state["step"]
+        self.step, self.extra, self._saved_step = state["step"], extra, state["step"]
         self._resumed = True
         self.log(f"resumed from the checkpoint at step {self.step}")
 
-    def _stop_if_requested(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        if self.stop_requested:
-            self.save(model, optimizer)
+    def _stop_if_requested(self) -> None:
+        if self.ranks.any(self.stop_requested):
+            self.save()
             raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
 
     def _evaluation_due(self) -> bool:
@@ -198,13 +242,27 @@ class Run:
             self.monitor.log(dict(values), step=self.step)
 
 
-def build_run(config: TrainConfig, folder: Path, *, device: str | None, log: Callable[[str], None]) -> Run:
-    """Return the run of ``config``, its device chosen and every random generator seeded.
+def reached(stop_at: str | None, values: Mapping[str, float]) -> bool:
+    """Return whether an evaluation meets ``stop_at``, such as ``eval/sampled_accuracy>=0.35``."""
+    if stop_at is None:
+        return False
+    metric, relation, bound = stop_at_parts(stop_at)
+    if metric not in values:
+        return False
+    return values[metric] >= bound if relation == ">=" else values[metric] <= bound
+
+
+def build_run(
+    config: TrainConfig, folder: Path, *, device: str | None, log: Callable[[str], None], ranks: Ranks = ALONE
+) -> Run:
+    """Return the run of ``config``, its device chosen and every random generator seeded; the main rank logs.
 
     Raises:
         ConfigurationError: there is no such device.
     """
-    chosen = choose_device(device)
+    if not ranks.is_main:
+        log = _silent
+    chosen = choose_device(device, local_rank=ranks.rank)
     if chosen.type == "cpu":
         ignored = "" if config.dtype == "float32" else f" (dtype {config.dtype} is for GPUs)"
         log(f"device: cpu, {torch.get_num_threads()} threads, float32{ignored}")
@@ -212,16 +270,18 @@ def build_run(config: TrainConfig, folder: Path, *, device: str | None, log: Cal
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # slow and no use here
     else:
         log(f"device: {chosen} ({torch.cuda.get_device_name(chosen)}), {config.dtype}")
+    if ranks.world_size > 1:
+        log(f"{ranks.world_size} processes: every optimizer step takes {ranks.world_size} times the batch")
     random.seed(config.seed)
     torch.manual_seed(config.seed)
-    monitor = open_monitor(config, name=folder.name, folder=str(folder))
-    return Run(config, folder, chosen, Records(folder), log, monitor)
+    monitor = open_monitor(config, name=folder.name, folder=str(folder)) if ranks.is_main else None
+    return Run(config, folder, chosen, Records(folder, writes=ranks.is_main), log, monitor, ranks)
 
 
-def choose_device(name: str | None) -> torch.device:
-    """Return the device of that name; without one the first GPU, else the CPU."""
+def choose_device(name: str | None, *, local_rank: int = 0) -> torch.device:
+    """Return the device of that name; without one this rank's GPU, else the CPU."""
     found = torch.cuda.device_count()
-    name = name or ("cuda:0" if found else "cpu")
+    name = name or (f"cuda:{local_rank}" if found else "cpu")
     if name == "cpu":
         return torch.device("cpu")
     kind, _, number = name.partition(":")
@@ -232,3 +292,7 @@ def choose_device(name: str | None) -> torch.device:
         )
     torch.cuda.set_device(int(number or 0))
     return torch.device("cuda", int(number or 0))
+
+
+def _silent(line: str) -> None:
+    """Log nothing: only the main rank does."""

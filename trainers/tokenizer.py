@@ -12,13 +12,17 @@ from trainers.paths import confine_path
 DEFAULT_TOKENIZER = "../dataset/tokenizer"
 
 
-def load_tokenizer(config: TrainConfig) -> PreTrainedTokenizerBase:
+def load_tokenizer(config: TrainConfig, *, kept: Path | None = None) -> PreTrainedTokenizerBase:
     """Return the tokenizer of ``tokenizer_path``, else of the weights' folder, else the one that ships.
+
+    Args:
+        config: Of the run.
+        kept: Folder that a resumed run kept its tokenizer in; it wins.
 
     Raises:
         ConfigurationError: there is none, it lacks an end-of-text token, or its chat template writes no question.
     """
-    folder = tokenizer_folder(config)
+    folder = kept or tokenizer_folder(config)
     with as_configuration_error(f"no tokenizer can be loaded from {folder}", "; name its folder with --tokenizer_path"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if tokenizer.eos_token_id is None or not tokenizer.chat_template:

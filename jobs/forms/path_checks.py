@@ -33,10 +33,12 @@ def weight_warnings(config: TrainConfig) -> dict[str, str]:
     name = config.starting_weights()
     if name is None:
         return {}
-    file = f"{config.save_dir}/{weight_name(name, config.hidden_size, moe=config.use_moe)}"
+    size = config.model_size()
+    file = f"{config.save_dir}/{weight_name(name, size.hidden_size, moe=size.use_moe)}"
     if _is_there(file, PathKind.FILE):
         return {}
-    chosen_by = "from_weight" if "from_weight" in type(config).model_fields else "start_from"
+    named_by = (field for field in ("from_weight", "from_student_weight") if field in type(config).model_fields)
+    chosen_by = next(named_by, "start_from")
     return {chosen_by: _("the weights %(path)s are not on this host") % {"path": file}}
 
 

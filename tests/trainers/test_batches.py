@@ -9,9 +9,10 @@ from dataset.errors import DataError
 from trainers import batches
 from trainers.batches import micro_batches, read_batches
 from trainers.configs import SFTConfig
+from trainers.ranks import ALONE
 from trainers.schedule import Schedule
 
-PLAN = Schedule.of(SFTConfig(batch_size=4, epochs=2), rows=10)
+PLAN = Schedule.of(SFTConfig(batch_size=4, epochs=2), ranks=ALONE, rows=10)
 
 
 class Numbers:
@@ -51,7 +52,7 @@ def test_reader_processes_give_the_same_rows_and_the_same_errors(monkeypatch, fe
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_signal_to_the_whole_group_leaves_the_readers_at_work(monkeypatch, number):
     monkeypatch.setattr(batches, "FEW_ROWS", 0)
-    plan = Schedule.of(SFTConfig(batch_size=4, epochs=20), rows=10)  # far more than is read ahead
+    plan = Schedule.of(SFTConfig(batch_size=4, epochs=20), ranks=ALONE, rows=10)  # far more than is read ahead
     reading = read_batches(Numbers(), plan, after_step=0, num_workers=2)
     assert [next(reading), next(reading)] == [plan.rows_of(1), plan.rows_of(2)], "each reader has begun"
     readers = multiprocessing.active_children()

@@ -35,11 +35,13 @@ def trained(seed=0):
 
 def test_model_optimizer_and_extra_come_back_bit_for_bit(tmp_path):
     model, optimizer = trained()
-    save_checkpoint(tmp_path, training_state(model, optimizer, step=40, epoch=2, extra={"num_tokens": 7}))
+    save_checkpoint(
+        tmp_path, training_state({"model": model, "optimizer": optimizer}, step=40, epoch=2, extra={"num_tokens": 7})
+    )
     state = load_checkpoint(tmp_path)
     other, other_optimizer = trained(seed=1)
-    restore(state, other, other_optimizer)
-    assert (state["step"], state["epoch"], state["extra"]) == (40, 2, {"num_tokens": 7})
+    extra = restore(state, {"model": other, "optimizer": other_optimizer})
+    assert (state["step"], state["epoch"], extra) == (40, 2, {"num_tokens": 7})
     assert torch.equal(other.weight, model.weight)
     assert other.weight.dtype == torch.float32
     assert torch.equal(other_optimizer.state[other.weight]["exp_avg"], optimizer.state[model.weight]["exp_avg"])
@@ -51,7 +53,7 @@ def test_a_step_of_tiny_learning_rate_survives_the_checkpoint(tmp_path):
     before = model.weight.detach().clone()
     with torch.no_grad():
         model.weight += 8e-7
-    save_checkpoint(tmp_path, training_state(model, optimizer, step=10, epoch=1))
+    save_checkpoint(tmp_path, training_state({"model": model, "optimizer": optimizer}, step=10, epoch=1))
     kept = load_checkpoint(tmp_path)["model"]["weight"]
     assert torch.equal(kept, model.weight)
     assert not torch.equal(kept, before)
@@ -59,26 +61,26 @@ def test_a_step_of_tiny_learning_rate_survives_the_checkpoint(tmp_path):
 
 def test_random_draws_continue_where_they_were(tmp_path):
     model, optimizer = trained()
-    save_checkpoint(tmp_path, training_state(model, optimizer, step=1, epoch=1))
+    save_checkpoint(tmp_path, training_state({"model": model, "optimizer": optimizer}, step=1, epoch=1))
     expected = (random.random(), torch.rand(3).tolist())
-    restore(load_checkpoint(tmp_path), model, optimizer)
+    restore(load_checkpoint(tmp_path), {"model": model, "optimizer": optimizer})
     assert (random.random(), torch.rand(3).tolist()) == expected
 
 
 def test_new_learning_rate_and_decay_win_over_those_in_the_checkpoint(tmp_path):
     model, optimizer = trained()
-    save_checkpoint(tmp_path, training_state(model, optimizer, step=1, epoch=1))
+    save_checkpoint(tmp_path, training_state({"model": model, "optimizer": optimizer}, step=1, epoch=1))
     changed = torch.optim.AdamW(model.parameters(), lr=0.7, weight_decay=0.0)
-    restore(load_checkpoint(tmp_path), model, changed)
+    restore(load_checkpoint(tmp_path), {"model": model, "optimizer": changed})
     assert (changed.param_groups[0]["lr"], changed.param_groups[0]["weight_decay"]) == (0.7, 0.0)
 
 
 def test_a_model_of_another_shape_is_one_line(tmp_path):
     model, optimizer = trained()
-    save_checkpoint(tmp_path, training_state(model, optimizer, step=1, epoch=1))
+    save_checkpoint(tmp_path, training_state({"model": model, "optimizer": optimizer}, step=1, epoch=1))
     other = torch.nn.Linear(4, 2)
-    with pytest.raises(ConfigurationError, match="model of another shape") as refused:
-        restore(load_checkpoint(tmp_path), other, torch.optim.AdamW(other.parameters()))
+    with pytest.raises(ConfigurationError, match="the checkpoint's model has another shape") as refused:
+        restore(load_checkpoint(tmp_path), {"model": other, "optimizer": torch.optim.AdamW(other.parameters())})
     assert "\n" not in str(refused.value)
 
 

@@ -10,23 +10,28 @@ from trainers.cli import parse_args, parse_or_exit, to_argv
 from trainers.configs import TRAINING_TYPES, GRPOConfig, SFTConfig, choices_of
 from trainers.paths import REPOSITORY
 
-NUMBERS = {"max_steps": 7, "eval_interval": 3, "num_attention_heads": 16, "num_key_value_heads": 8, "hidden_size": 256}
+HEADS = {"num_attention_heads": 16, "num_key_value_heads": 8}
+SIZES = {"hidden_size": 256, "student_hidden_size": 256, "teacher_hidden_size": 512}
+NUMBERS = {"max_steps": 7, "eval_interval": 3, "rho_min": 0.25, **HEADS, **SIZES}
 TEXTS = {
     "eval_data_path": "../dataset/a b'c.jsonl",
     "init_path": "runs/3/model",
     "tokenizer_path": "../tokenizer",
     "reward_weights": "answer=1,length=-0.5",
     "from_weight": "pre.train-1",
-    "stop_at": "eval/sampled_accuracy>=0.35",
+    "teacher_path": "runs/4/model",
 }
 
 
-def another_value(name, field, draw):
+def another_value(config_class, name, draw):
     """Return a valid value that is not the default."""
+    field = config_class.model_fields[name]
     if field.annotation is bool:
         return not field.default
     if options := choices_of(field):
         return draw.choice([option for option in options if option != field.default])
+    if name == "stop_at":
+        return f"{config_class.eval_metrics[0]}>=0.35"
     if name in NUMBERS or name in TEXTS:
         return (NUMBERS | TEXTS)[name]
     if isinstance(field.default, int):
@@ -40,14 +45,14 @@ def test_the_command_line_reproduces_every_config(type_name, seed):
     draw = random.Random(seed)
     config_class = TRAINING_TYPES[type_name]
     changed = {
-        name: another_value(name, field, draw)
-        for name, field in config_class.model_fields.items()
+        name: another_value(config_class, name, draw)
+        for name in config_class.model_fields
         if seed == 0 or draw.random() < 0.5
     }
     if not {"eval_data_path", "eval_interval"} <= changed.keys():
         changed = {name: value for name, value in changed.items() if not name.startswith(("eval_", "stop_at"))}
-    if "num_attention_heads" in changed or "num_key_value_heads" in changed or "hidden_size" in changed:
-        changed |= {"num_attention_heads": 16, "num_key_value_heads": 8, "hidden_size": 256}
+    if changed.keys() & (HEADS | SIZES).keys():
+        changed |= HEADS | {name: size for name, size in SIZES.items() if name in config_class.model_fields}
     config = config_class.model_validate(changed)
     assert parse_args(type_name, to_argv(config)) == config
 

@@ -7,8 +7,9 @@ from dataset.formats import Prompt
 from tests.trainers.grpo_runs import run_grpo, save_start
 from trainers.configs import GRPOConfig
 from trainers.errors import ConfigurationError
-from trainers.evaluation import accuracy, held_out_prompts, reached
+from trainers.evaluation import accuracy, held_out_prompts
 from trainers.records import read_rows
+from trainers.runtime import reached
 
 SUM = Prompt(messages=[{"role": "user", "content": "07+38="}], answer="045")
 
@@ -90,7 +91,7 @@ def test_the_random_state_is_that_of_before(home):
     save_start(home)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from trainers.evaluation import evaluate
+    from trainers.evaluation import evaluate_answers
     from trainers.runtime import build_run
 
     folder = home / "runs" / "1"
@@ -100,9 +101,9 @@ def test_the_random_state_is_that_of_before(home):
     model = AutoModelForCausalLM.from_pretrained(home / "runs" / "start" / "model")
     tokenizer = AutoTokenizer.from_pretrained(home / "runs" / "start" / "model")
     before = torch.get_rng_state()
-    first = evaluate(model, tokenizer, run, config, 3)
+    first = evaluate_answers(model, tokenizer, run, config)
     assert torch.equal(torch.get_rng_state(), before)
-    assert evaluate(model, tokenizer, run, config, 3) == first
+    assert evaluate_answers(model, tokenizer, run, config) == first
 
 
 def answers_of(home, name, **flags):

@@ -9,7 +9,8 @@ from transformers import AutoTokenizer
 from dataset.formats import Prompt
 from tests.trainers.grpo_runs import TOKENIZER
 from trainers.configs import GRPOConfig
-from trainers.grpo import clipped_tokens, group_advantages, policy_loss, samples_due, tokenize
+from trainers.grpo import group_advantages, held_back, policy_loss
+from trainers.prompting import samples_due, tokenize
 
 
 def test_the_one_right_completion_of_four_is_one_point_seven_deviations_ahead():
@@ -43,7 +44,7 @@ def test_the_loss_type_chooses_between_clipping_the_ratio_and_capping_its_weight
 def test_a_token_counts_as_clipped_only_where_the_bound_holds_it_back():
     logps = torch.log(torch.tensor([[1.5, 0.5], [1.5, 0.5], [1.5, 0.5]]))
     advantages = torch.tensor([1.0, -1.0, 0.0])
-    clipped = clipped_tokens(logps, torch.zeros(3, 2), advantages, GRPOConfig(epsilon=0.2))
+    clipped = held_back(logps, torch.zeros(3, 2), advantages, GRPOConfig(epsilon=0.2))
     assert clipped.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
 
 
@@ -65,4 +66,6 @@ def test_the_thinking_ratio_opens_the_tag_for_that_share_of_prompts_and_the_same
 @pytest.mark.parametrize(("num_iterations", "recorded"), [(1, [1, 4, 8, 12]), (2, [1, 3, 7, 11])])
 def test_samples_are_kept_of_the_first_rollout_and_of_the_one_in_which_an_interval_ends(num_iterations, recorded):
     config = GRPOConfig(sample_interval=4, num_iterations=num_iterations)
-    assert [step for step in range(1, 13, num_iterations) if samples_due(config, step)] == recorded
+    assert [
+        step for step in range(1, 13, num_iterations) if samples_due(config, step, updates_per_rollout=num_iterations)
+    ] == recorded

@@ -65,7 +65,7 @@ def test_an_off_policy_update_has_the_loss_and_the_kl_worked_out_by_hand(start):
     model = AutoModelForCausalLM.from_pretrained(start / "start" / "model")
     model.load_state_dict(state["model"])
     losses, kls = [], []
-    for batch in state["extra"]["batches"]:
+    for batch in state["extra"][0]["batches"]:
         ids, mask = batch["rollout"]["completion_ids"], batch["rollout"]["completion_mask"].bool()  # [n, T]
         full = batch["rollout"]["attention_mask"]
         logits = (
@@ -157,7 +157,7 @@ def test_a_prompt_that_the_chat_template_refuses_is_named_by_its_row(start, capf
         "{% for m in messages %}{% if m.content == '99+01' %}{{ raise_exception('not this one') }}{% endif %}"
         "{{ m.content }}{% endfor %}"
     )
-    assert run_grpo("runs/1") == 2
+    assert run_grpo("runs/1", strict=1) == 2
     assert capfd.readouterr().err == (
         "error: data.jsonl, row 3: the tokenizer's chat template refuses it: not this one\n"
     )

@@ -4,6 +4,7 @@ import torch
 from trainers.configs import SFTConfig
 from trainers.errors import Diverged
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
+from trainers.ranks import ALONE
 
 NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
 
@@ -12,7 +13,7 @@ def take_step(model, **changes):
     optimizer = build_optimizer(model, SFTConfig(learning_rate=0.5, weight_decay=0.0))
     return optimizer_step(
         optimizer,
-        model.parameters(),
+        ranks=ALONE,
         step=7,
         **{"learning_rate": 0.1, "grad_clip": 1.0, "scaler": NO_SCALER, **changes},
     )

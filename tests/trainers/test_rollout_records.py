@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from trainers.experience import TokenSums
+from trainers.ranks import ALONE
 from trainers.rollout_records import RolloutWatch, length_metrics, reward_metrics
 
 
@@ -34,13 +35,13 @@ def test_token_means_weigh_every_token_alike_over_micro_batches_of_different_siz
     sums.add(torch.tensor([[1, 0]]), kl=torch.tensor([[3.0, 99.0]]))
     sums.add(torch.tensor([[1, 1]]), entropy=torch.tensor([[2.0, 4.0]]))
     sums.add_largest(torch.tensor([[1, 0]]), difference=torch.tensor([[0.25, 7.0]]))
-    assert sums.values() == {"kl": pytest.approx(1.4), "entropy": 3.0, "difference": 0.25}
+    assert sums.values(ALONE) == {"kl": pytest.approx(1.4), "entropy": 3.0, "difference": 0.25}
 
 
 def test_token_means_without_a_token_are_zero():
     sums = TokenSums()
     sums.add(torch.tensor([[0, 0]]), kl=torch.tensor([[5.0, 5.0]]))
-    assert sums.values() == {"kl": 0.0}
+    assert sums.values(ALONE) == {"kl": 0.0}
 
 
 def watched(*steps: tuple[float, float]) -> list[str]:

@@ -1,12 +1,13 @@
 import pytest
 
 from trainers.configs import GRPOConfig, SFTConfig
+from trainers.ranks import ALONE
 from trainers.schedule import Schedule
 
 
 def schedule(rows, *, batch_size=1, accumulation_steps=2, updates_per_batch=1, **flags):
     config = SFTConfig(batch_size=batch_size, accumulation_steps=accumulation_steps, **flags)
-    return Schedule.of(config, rows=rows, updates_per_batch=updates_per_batch)
+    return Schedule.of(config, ranks=ALONE, rows=rows, updates_per_batch=updates_per_batch)
 
 
 def test_five_micro_batches_of_two_make_three_steps_an_epoch():
@@ -40,6 +41,6 @@ def test_epochs_are_counted_from_one():
 
 
 def test_two_updates_on_a_batch_see_the_same_rows():
-    plan = Schedule.of(GRPOConfig(batch_size=2), rows=6, updates_per_batch=2)
+    plan = Schedule.of(GRPOConfig(batch_size=2), ranks=ALONE, rows=6, updates_per_batch=2)
     assert plan.total_steps == 6
     assert plan.rows_of(1) == plan.rows_of(2) != plan.rows_of(3) == plan.rows_of(4)

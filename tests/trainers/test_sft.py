@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.trainers.sft_runs import run_sft
-from trainers import evaluation
+from trainers import sft
 from trainers.records import read_rows
-from trainers.sft import count_label_tokens, sft_loss
+from trainers.supervised import count_label_tokens, label_loss
 
 EVEN = torch.log(torch.tensor(4.0)).item()  # the loss of a token under four equal logits
 
@@ -34,7 +34,7 @@ def test_position_t_predicts_token_t_plus_1():
         logits[0, position, following] = 100.0
     labels = torch.tensor([[-100, -100, 3, 4, 5]])  # prompt 1, 2; answer 3, 4, EOS 5
     assert count_label_tokens([{"labels": labels}]) == 3
-    assert sft_loss(logits, labels, num_label_tokens=3).item() == 0.0
+    assert label_loss(logits, labels, num_label_tokens=3).item() == 0.0
 
 
 def test_the_mean_is_over_all_label_tokens_of_the_step():
@@ -46,8 +46,8 @@ def test_the_mean_is_over_all_label_tokens_of_the_step():
 
     first, second = torch.tensor([[-100, 0, 0, 0, 0]]), torch.tensor([[-100, 0]])
     parts = [
-        sft_loss(logits_of(1.0, 4), first, num_label_tokens=5),
-        sft_loss(logits_of(3.0, 1), second, num_label_tokens=5),
+        label_loss(logits_of(1.0, 4), first, num_label_tokens=5),
+        label_loss(logits_of(3.0, 1), second, num_label_tokens=5),
     ]
     assert sum(parts).item() == pytest.approx(1.4)
 
@@ -61,7 +61,7 @@ def test_loss_and_gradient_do_not_depend_on_the_split():
     for size in (8, 2, 1):
         logits = torch.linspace(-1, 1, 8 * 5 * 7).view(8, 5, 7).requires_grad_()
         loss = sum(
-            sft_loss(one, two, num_label_tokens=total)
+            label_loss(one, two, num_label_tokens=total)
             for one, two in zip(logits.split(size), labels.split(size), strict=True)
         )
         loss.backward()
@@ -73,7 +73,7 @@ def test_loss_and_gradient_do_not_depend_on_the_split():
 
 def test_a_batch_without_labels_has_loss_and_gradient_zero():
     logits = torch.randn(2, 3, 4, requires_grad=True)
-    loss = sft_loss(logits, torch.full((2, 3), -100), num_label_tokens=0)
+    loss = label_loss(logits, torch.full((2, 3), -100), num_label_tokens=0)
     loss.backward()
     assert loss.item() == 0.0
     assert torch.equal(logits.grad, torch.zeros(2, 3, 4))
@@ -81,7 +81,7 @@ def test_a_batch_without_labels_has_loss_and_gradient_zero():
 
 def test_masked_positions_have_no_gradient():
     logits = torch.zeros(1, 3, 4, requires_grad=True)
-    loss = sft_loss(logits, torch.tensor([[1, -100, 2]]), num_label_tokens=1)
+    loss = label_loss(logits, torch.tensor([[1, -100, 2]]), num_label_tokens=1)
     loss.backward()
     assert loss.item() == pytest.approx(EVEN)
     assert logits.grad.abs().sum(-1)[0].tolist() == [0.0, pytest.approx(1.5), 0.0]
@@ -247,13 +247,13 @@ def test_stop_at_ends_the_run_in_order_and_a_resume_does_not_go_on(home):
 
 @pytest.mark.parametrize(("at", "trained"), [(0, []), (2, [1, 2])])
 def test_a_stop_request_during_an_evaluation_takes_effect_right_after_it(home, monkeypatch, at, trained):
-    def evaluate_and_be_stopped(model, tokenizer, run, config, step):
-        if step == at:
+    def evaluate_and_be_stopped(model, tokenizer, run, config):
+        if run.step == at:
             os.kill(os.getpid(), signal.SIGTERM)
-        return evaluate(model, tokenizer, run, config, step)
+        return evaluate(model, tokenizer, run, config)
 
-    evaluate = evaluation.evaluate
-    monkeypatch.setattr(evaluation, "evaluate", evaluate_and_be_stopped)
+    evaluate = sft.evaluate_answers
+    monkeypatch.setattr(sft, "evaluate_answers", evaluate_and_be_stopped)
     flags = {**EVALUATED, "eval_interval": 2}
     assert run_sft("runs/1", **flags) == 3
     result = json.loads((home / "runs" / "1" / "result.json").read_text())

@@ -10,7 +10,7 @@ from trainers.paths import REPOSITORY
 from trainers.weights import fuse_experts, read_weights, split_experts
 
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"
-CONFIG = SFTConfig(hidden_size=64, num_hidden_layers=2)
+SIZE = SFTConfig(hidden_size=64, num_hidden_layers=2).model_size()
 FILES = [
     ("minimind3_dense", "minimind3_dense_64.pth", "Qwen3ForCausalLM"),
     ("minimind3_moe", "minimind3_moe_64_moe.pth", "Qwen3MoeForCausalLM"),
@@ -21,7 +21,7 @@ FILES = [
 @pytest.mark.parametrize(("name", "file", "kind"), FILES)
 def test_logits_equal_those_of_minimind_itself(name, file, kind):
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
-    model = load_weights(GOLDEN / file, CONFIG).eval()
+    model = load_weights(GOLDEN / file, SIZE).eval()
     ids = torch.tensor(golden["input_ids"])
     with torch.no_grad():
         logits = model(ids).logits
@@ -69,13 +69,13 @@ def saved(tmp_path, change):
 )
 def test_weights_that_do_not_fit_are_one_line_that_names_the_difference(tmp_path, change, line):
     with pytest.raises(ConfigurationError, match=line) as refused:
-        load_weights(saved(tmp_path, change), CONFIG)
+        load_weights(saved(tmp_path, change), SIZE)
     assert "\n" not in str(refused.value)
 
 
 def test_another_number_of_layers_than_asked_names_both(tmp_path):
-    with pytest.raises(ConfigurationError, match="has num_hidden_layers 2, but --num_hidden_layers 8 was asked for"):
-        load_weights(GOLDEN / "minimind3_dense_64.pth", SFTConfig(hidden_size=64))
+    with pytest.raises(ConfigurationError, match="has num_hidden_layers 2, but num_hidden_layers 8 was asked for"):
+        load_weights(GOLDEN / "minimind3_dense_64.pth", SFTConfig(hidden_size=64).model_size())
 
 
 def test_a_file_that_is_no_weight_file_is_one_line(tmp_path):
