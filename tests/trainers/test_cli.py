@@ -106,6 +106,14 @@ def test_each_wrong_value_is_one_line_with_its_flag(capsys):
     assert second.startswith("error: --learning_rate: Input should be a valid number")
 
 
+def test_a_group_of_one_is_refused(capsys):
+    """Report 27: alone, a completion has nothing to be compared with, and its standard deviation is no number."""
+    with pytest.raises(SystemExit) as ended:
+        parse_or_exit(["grpo", "--num_generations", "1"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: --num_generations: Input should be greater than or equal to 2")
+
+
 @pytest.mark.parametrize("name", ["save_dir", "save_weight", "data_path", "init_path"])
 @pytest.mark.parametrize("text", ["-rf", "--device", "a\nb"])
 def test_text_that_looks_like_an_option_or_has_line_breaks_is_refused(name, text):

@@ -38,6 +38,20 @@ def test_half_precision_logits_are_scored_in_float32():
     assert logps.item() == pytest.approx(3 - math.log(math.exp(1) + math.exp(2) + math.exp(3)), abs=1e-6)
 
 
+def test_under_bf16_autocast_the_same_weights_score_the_same_with_and_without_a_gradient():
+    """Report 2: the ratio before the first update is 1, and only the model's own arithmetic is rounded to bf16."""
+    model, ids = tiny_qwen3().eval(), torch.tensor([[3, 5, 7, 4, 6, 2]])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        new = completion_logps(model, ids, ones(ids), 3, temperature=1.0).per_token_logps
+        with torch.no_grad():
+            old = completion_logps(model, ids, ones(ids), 3, temperature=1.0).per_token_logps
+            logits = model(ids).logits[:, -4:-1]
+    assert (new - old).abs().max() == 0.0
+    assert logits.dtype == torch.bfloat16
+    expected = logits.float().log_softmax(-1).gather(-1, ids[:, -3:, None]).squeeze(-1)
+    torch.testing.assert_close(new, expected, atol=1e-6, rtol=0)
+
+
 def test_the_temperature_divides_the_logits_before_the_softmax():
     ids = torch.tensor([[1, 0]])
     scored = completion_logps(FixedLogits([2.0, 0.0]), ids, ones(ids), 1, temperature=0.5)

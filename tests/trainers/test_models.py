@@ -2,8 +2,9 @@ import json
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen3MoeForCausalLM
 
+from tests.trainers.tiny import tiny_moe
 from trainers.configs import GRPOConfig, SFTConfig
 from trainers.errors import ConfigurationError
 from trainers.exports import publish, save_model
@@ -171,3 +172,17 @@ def test_the_balancing_loss_of_experts_is_weighted_and_absent_when_dense():
         outputs = moe(ids, **moe_options(moe))
     assert float(moe_loss(moe, outputs)) == pytest.approx(5e-4 * float(outputs.aux_loss))
     assert 0.5 < float(outputs.aux_loss) < 5, "4 experts, one per token: 1 when they are used evenly"
+
+
+@pytest.mark.parametrize("experts_per_token", [1, 2])
+def test_the_balancing_loss_of_a_uniform_router_is_the_number_of_experts_per_token(experts_per_token):
+    """Report 43: as in transformers and the scripts, it is not divided by top-k."""
+    config = tiny_moe().config  # 4 experts, weight 0.01
+    config.num_experts_per_tok = experts_per_token
+    model = Qwen3MoeForCausalLM(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.endswith("mlp.gate.weight"):
+                weight.zero_()
+        outputs = model(torch.tensor([[5, 6, 7, 8]]), **moe_options(model))
+    assert float(moe_loss(model, outputs)) == pytest.approx(0.01 * experts_per_token)
