@@ -36,6 +36,11 @@ class Skipped:
         if len(self.first) < KEPT:
             self.first.append((row, reason))
 
+    def require_usable(self) -> None:
+        """Raise DataError when no row is left."""
+        if self.count == self.rows:
+            raise DataError(self.path, None, f"none of its {self.rows:,} rows can be used: {self.reasons()}")
+
     def summary(self) -> str:
         """Return one line for the log; empty when every row can be used."""
         if not self.count:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dataset.errors import DataError, Skipped
-from dataset.scan import Check, Row, decode_row, read_line, scan_rows
+from dataset.scan import Check, Index, Row, decode_row, read_line, scan_rows
 
 __all__ = ["Check", "JsonLines", "Row"]
 
@@ -23,20 +23,20 @@ class JsonLines:
         check: Raises ValueError for a row that cannot be used. All rows are checked at once, in one pass; without it,
             a row is first parsed when it is read.
         strict: Refuse the file at its first bad row; else such rows are left out and counted in ``skipped``.
+        index: What a scan of the file found, if there was one already.
 
     Raises:
         DataError: the file is missing, unreadable, or without a usable row; with ``strict``, the first bad row.
     """
 
-    def __init__(self, path: str | Path, *, check: Check | None = None, strict: bool = True) -> None:
+    def __init__(
+        self, path: str | Path, *, check: Check | None = None, strict: bool = True, index: Index | None = None
+    ) -> None:
         self.path = Path(path)
-        index = scan_rows(self.path, check, strict=strict)
+        index = index or scan_rows(self.path, check, strict=strict)
         self.skipped: Skipped = index.skipped
         self._offsets, self._numbers = index.offsets, index.numbers
-        if not len(self):
-            raise DataError(
-                self.path, None, f"none of its {self.skipped.rows:,} rows can be used: {self.skipped.reasons()}"
-            )
+        self.skipped.require_usable()
 
     def __len__(self) -> int:
         return len(self._offsets)

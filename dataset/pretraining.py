@@ -7,7 +7,7 @@ from transformers import PreTrainedTokenizerBase
 from dataset.errors import Skipped
 from dataset.formats import read_text
 from dataset.jsonl import JsonLines, Row
-from dataset.rendering import Example
+from dataset.rendering import Example, tokenize_text
 
 
 class TextRows:
@@ -29,14 +29,3 @@ class TextRows:
 
     def _tokenized(self, row: Row) -> Example:
         return tokenize_text(self.tokenizer, read_text(row), self.max_seq_len)
-
-
-def tokenize_text(tokenizer: PreTrainedTokenizerBase, text: str, max_seq_len: int) -> Example:
-    """Return the text between a begin token, if the tokenizer has one, and an end token, which the cut leaves."""
-    begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    room = max_seq_len - len(begin) - 1
-    ids = tokenizer(text, add_special_tokens=False, truncation=True, max_length=max(room, 1))["input_ids"][
-        : max(room, 0)
-    ]
-    input_ids = [*begin, *ids, tokenizer.eos_token_id]
-    return Example(input_ids=input_ids, labels=list(input_ids))

@@ -57,7 +57,7 @@ class PromptRows:
 def require_length(tokenizer: PreTrainedTokenizerBase, messages: list[Turn], max_seq_len: int) -> None:
     """Raise ValueError when a prompt has more than ``max_seq_len`` tokens, or the template refuses it."""
     text = render(tokenizer, messages, generation_prompt=True)
-    length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    length = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
     if length > max_seq_len:
         raise ValueError(f"its prompt has {length} tokens, more than --max_seq_len {max_seq_len}")
 

@@ -1,4 +1,4 @@
-"""Conversations as a chat template writes them, and which part of that the assistant says. Imports no torch."""
+"""Rows as the model sees them: texts, and conversations as a chat template writes them. Imports no torch."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,6 +17,16 @@ class Example(TypedDict):
 
     input_ids: list[int]
     labels: list[int]
+
+
+def tokenize_text(tokenizer: PreTrainedTokenizerBase, text: str, max_seq_len: int | None) -> Example:
+    """Return the text between a begin token, if the tokenizer has one, and an end token, which the cut leaves."""
+    begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    if max_seq_len is not None:
+        ids = ids[: max(max_seq_len - len(begin) - 1, 0)]
+    input_ids = [*begin, *ids, tokenizer.eos_token_id]
+    return Example(input_ids=input_ids, labels=list(input_ids))
 
 
 def tokenize_conversation(
@@ -41,7 +51,7 @@ def tokenize_conversation(
     input_ids: list[int] = []
     labels: list[int] = []
     for number, (start, end) in enumerate(pairwise([0, *borders, len(text)])):
-        ids = tokenizer(text[start:end], add_special_tokens=False)["input_ids"] if end > start else []
+        ids = tokenizer(text[start:end], add_special_tokens=False, verbose=False)["input_ids"] if end > start else []
         input_ids += ids
         labels += ids if number % 2 else [IGNORED] * len(ids)
     return Example(input_ids=input_ids[:max_seq_len], labels=labels[:max_seq_len])
@@ -54,7 +64,7 @@ def render(tokenizer: PreTrainedTokenizerBase, turns: list[Turn], *, generation_
         return str(
             tokenizer.apply_chat_template(turns, tools=tools, tokenize=False, add_generation_prompt=generation_prompt)
         )
-    except TemplateError as error:
+    except (TemplateError, TypeError) as error:  # a template that joins what is no text
         raise ValueError(f"the tokenizer's chat template refuses it: {error}") from None
 
 

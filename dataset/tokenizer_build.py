@@ -11,9 +11,45 @@ VOCABULARY = 384
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")  # 0 pads, 1 begins, 2 ends: MiniMind's numbers
 THINKING = ("<think>", "</think>")  # single tokens that stay in the decoded text
 
+# Qwen3's forms of thinking, tools and their results, but with all thinking kept: what a row says is learned whole.
 CHAT_TEMPLATE = """\
+{%- if tools -%}
+{{ '<|im_start|>system\\n' }}
+{%- if messages[0]['role'] == 'system' and messages[0]['content'] -%}
+{{ messages[0]['content'] + '\\n\\n' }}
+{%- endif -%}
+{{ '<tools>\\n' }}
+{%- for tool in tools -%}
+{{ tool | tojson + '\\n' }}
+{%- endfor -%}
+{{ '</tools>\\nCall: <tool_call>\\n{"name": ..., "arguments": {...}}\\n</tool_call><|im_end|>\\n' }}
+{%- endif -%}
 {%- for message in messages -%}
-{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}
+{%- if message['role'] == 'tool' -%}
+{%- if loop.first or loop.previtem['role'] != 'tool' -%}
+{{ '<|im_start|>user' }}
+{%- endif -%}
+{{ '\\n<tool_response>\\n' + message['content'] + '\\n</tool_response>' }}
+{%- if loop.last or loop.nextitem['role'] != 'tool' -%}
+{{ '<|im_end|>\\n' }}
+{%- endif -%}
+{%- elif not (tools and loop.first and message['role'] == 'system') -%}
+{{ '<|im_start|>' + message['role'] + '\\n' }}
+{%- if message['reasoning_content'] -%}
+{{ '<think>\\n' + message['reasoning_content'].strip('\\n') + '\\n</think>\\n\\n' }}
+{%- endif -%}
+{{ message['content'] }}
+{%- for call in message['tool_calls'] or [] -%}
+{%- set function = call['function'] or call -%}
+{%- if message['content'] or not loop.first -%}
+{{ '\\n' }}
+{%- endif -%}
+{{ '<tool_call>\\n{"name": "' + function['name'] + '", "arguments": ' }}
+{{- function['arguments'] if function['arguments'] is string else (function['arguments'] or {}) | tojson }}
+{{- '}\\n</tool_call>' }}
+{%- endfor -%}
+{{ '<|im_end|>\\n' }}
+{%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
 {{ '<|im_start|>assistant\\n' }}

@@ -3,52 +3,59 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from dataset.errors import DataError
-from dataset.formats import read_conversation, read_prompt
-from dataset.jsonl import JsonLines, Row
+from dataset.errors import Skipped
+from dataset.formats import read_conversation, read_pair, read_prompt, read_text
+from dataset.scan import Row, scan_rows
 
-Kind = Literal["conversations", "prompts", "answered"]
+Kind = Literal["text", "conversations", "pairs", "prompts", "answered"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 SAMPLES = 3
-MAX_ERRORS = 20
 
 
 @dataclass
 class Report:
-    """What a check found: the first errors as (row counted from 1, reason), and the first good rows."""
+    """What a check found: the rows that cannot be used, and the first that can."""
 
-    rows: int
-    errors: list[tuple[int, str]] = field(default_factory=list)
+    skipped: Skipped
     samples: list[Row] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the file has."""
+        return self.skipped.rows
+
+    @property
+    def usable(self) -> int:
+        """Return how many of them can be used."""
+        return self.skipped.rows - self.skipped.count
+
+    @property
+    def errors(self) -> list[tuple[int, str]]:
+        """Return the first 20 rows that cannot be used, counted from 1, with the reason."""
+        return self.skipped.first
 
 
 def check_file(path: str | Path, kind: Kind, *, strict: bool = False) -> Report:
-    """Return what is wrong with a file: at most the first 20 rows that cannot be used.
+    """Return how many rows of a file can be used, and what is wrong with the others.
 
     Args:
         path: The JSONL file.
-        kind: ``conversations`` to learn from, ``prompts``, or prompts that are all ``answered``.
-        strict: Raise at the first bad row instead of listing it.
+        kind: ``text``, ``conversations`` or ``pairs`` to learn from, ``prompts``, or prompts that are all ``answered``.
+        strict: Raise at the first bad row instead of counting it.
 
     Raises:
         DataError: the file is missing or empty; with ``strict``, the first bad row.
     """
-    rows = JsonLines(path)
-    report = Report(rows=len(rows))
-    for index in range(len(rows)):
-        try:
-            rows.parsed(index, CHECKS[kind])
-        except DataError as error:
-            if strict:
-                raise
-            report.errors.append((index + 1, error.reason))
-            if len(report.errors) == MAX_ERRORS:
-                break
-        else:
-            if len(report.samples) < SAMPLES:
-                report.samples.append(rows[index])
-    return report
+    samples: list[Row] = []
+
+    def look(row: Row) -> None:
+        CHECKS[kind](row)
+        if len(samples) < SAMPLES:
+            samples.append(row)
+
+    return Report(scan_rows(Path(path), look, strict=strict).skipped, samples)
 
 
 def require_answer(row: Row) -> None:
@@ -57,8 +64,10 @@ def require_answer(row: Row) -> None:
         raise ValueError("has no 'answer'")
 
 
-CHECKS: dict[Kind, Callable[[Row], Any]] = {
+CHECKS: dict[Kind, Callable[[Row], object]] = {
+    "text": read_text,
     "conversations": read_conversation,
+    "pairs": read_pair,
     "prompts": read_prompt,
     "answered": require_answer,
 }

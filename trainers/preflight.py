@@ -51,4 +51,4 @@ def check_data(value: str, kind: DataFormat, *, strict: bool) -> None:
     """Raise DataError when a small data file has no usable row, or with ``strict`` one that cannot be used."""
     path = confine_path(value)
     if not path.exists() or path.stat().st_size <= SMALL_FILE:
-        check_file(path, kind, strict=strict)
+        check_file(path, kind, strict=strict).skipped.require_usable()
