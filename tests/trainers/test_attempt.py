@@ -162,7 +162,7 @@ def test_a_bad_row_is_named_before_torch_is_imported(home):
     with (home / "runs" / "data.jsonl").open("a") as file:
         file.write('{"conversations": [{"role": "robot", "content": "x"}]}\n')
     began = time.monotonic()
-    done = start(home, *argv("runs/1"))
+    done = start(home, *argv("runs/1", strict=1))
     _, error = done.communicate()
     assert time.monotonic() - began < 3
     assert done.returncode == 2
