@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
-from trl.experimental.gkd import GKDTrainer
 from trl.trainer import utils as trl_utils
 
 from tests.oracles.agreement import Agreement, compare, compare_tensors
@@ -54,6 +53,8 @@ def distillation_case(*, temperature: float) -> Agreement:
 
 def gkd_case(*, temperature: float) -> Agreement:
     """Return the agreement on forward KL between given logits, with GKD's loss."""
+    from trl.experimental.gkd import GKDTrainer  # warns that it is experimental
+
     from trainers.distillation import distillation_loss
 
     labels = labelled_batch()["labels"]

@@ -5,7 +5,9 @@ import pytest
 from tests.oracles.cases import CASES
 from tests.oracles.policy_cases import CISPO, EQUAL, loss_case, metrics_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are using 'rollout_func'", "ignore:`is_gradient_checkpointing`")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:You are (using|importing)", "ignore:`is_gradient_checkpointing`"
+)  # TRL's
 CLOSE = 1e-5
 
 
