@@ -53,9 +53,8 @@ def distillation_case(*, temperature: float) -> Agreement:
 
 def gkd_case(*, temperature: float) -> Agreement:
     """Return the agreement on forward KL between given logits, with GKD's loss."""
-    from trl.experimental.gkd import GKDTrainer  # warns that it is experimental
-
     from trainers.distillation import distillation_loss
+    from trl.experimental.gkd import GKDTrainer  # warns that it is experimental
 
     labels = labelled_batch()["labels"]
     torch.manual_seed(3)
