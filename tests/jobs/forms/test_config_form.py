@@ -32,8 +32,14 @@ OTHERS: dict[str, Any] = {
     "reward_model_path": "none",
     "train_project": "other",
     "reward_weights": "answer=2",
-    "stop_at": "eval/greedy_accuracy>=0.5",
     "max_steps": 3,
+    "lora_name": "other",
+    "rho_min": 0.25,
+    "student_hidden_size": 256,
+    "teacher_hidden_size": 256,
+    "from_student_weight": "other",
+    "from_teacher_weight": "other",
+    "teacher_path": "../out/teacher",
 }
 NEEDED_WITH: dict[str, dict[str, str]] = {
     "eval_interval": {"eval_data_path": "../dataset/eval-mini.jsonl"},
@@ -41,7 +47,10 @@ NEEDED_WITH: dict[str, dict[str, str]] = {
 }
 
 
-def another_value(name, field):
+def another_value(config_class, name):
+    field = config_class.model_fields[name]
+    if name == "stop_at":
+        return f"{config_class.eval_metrics[0]}>=0.5"
     if name in OTHERS:
         return OTHERS[name]
     if isinstance(field.default, bool):
@@ -54,7 +63,7 @@ def another_value(name, field):
 @pytest.mark.parametrize(("type_name", "name"), EVERY_PARAMETER)
 def test_each_typed_parameter_reaches_the_command(db, type_name, name):
     config_class = TRAINING_TYPES[type_name]
-    value = another_value(name, config_class.model_fields[name])
+    value = another_value(config_class, name)
     typed = {"start_from": "rule", "dependency_rule": "success", "device": "any", "queue_anyway": "on"}
     data = QueryDict(mutable=True)
     data.update(typed | NEEDED_WITH.get(name, {}) | {name: parameter_text(value)})
