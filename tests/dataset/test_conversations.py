@@ -105,6 +105,21 @@ def test_a_long_row_is_cut_at_the_right_and_may_keep_no_label(tokenizer):
     assert unlabelled_rows(collate([whole, cut, cut], pad_id=0)["labels"]) == 2
 
 
+def test_a_row_without_a_label_is_refused_when_strict(tokenizer, write_rows):
+    path = write_rows({"conversations": [ASK, SAY]})
+    assert set(ConversationRows(path, tokenizer, 6, strict=False)[0]["labels"]) == {-100}
+    with pytest.raises(DataError) as caught:
+        ConversationRows(path, tokenizer, 6)[0]
+    assert str(caught.value) == "rows.jsonl, row 1: keeps no token to learn within --max_seq_len 6"
+
+
+def test_bad_rows_are_skipped_and_counted_when_not_strict(tokenizer, write_rows):
+    path = write_rows({"conversations": [ASK]}, {"conversations": [ASK, SAY]})
+    rows = ConversationRows(path, tokenizer, 64, strict=False)
+    assert (len(rows), rows.skipped.first) == (1, [(1, "has no assistant turn")])
+    assert learned(tokenizer, rows[0]) == ["045<|im_end|>"]
+
+
 def test_a_batch_is_padded_on_the_right_and_masked_by_length():
     batch = collate(
         [{"input_ids": [7, 2], "labels": [-100, 2]}, {"input_ids": [5, 6, 7, 2], "labels": [-100, -100, 7, 2]}],

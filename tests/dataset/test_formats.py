@@ -1,6 +1,6 @@
 import pytest
 
-from dataset.formats import Prompt, read_conversation, read_prompt
+from dataset.formats import Pair, Prompt, read_conversation, read_pair, read_prompt, read_text
 
 ASK = {"role": "user", "content": "07+38="}
 SAY = {"role": "assistant", "content": "045"}
@@ -87,4 +87,62 @@ def test_the_answer_is_optional_and_may_be_a_number(extra, answer):
 def test_a_prompt_in_another_form_is_refused(row, reason):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the exact message is compared below
         read_prompt(row)
+    assert str(caught.value) == reason
+
+
+def test_a_text_is_read_as_it_stands():
+    assert read_text({"text": " 07+38=045\n"}) == " 07+38=045\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"content": "a"}, "has no key 'text' (found 'content')"),
+        ({"text": " \n"}, "'text' must be text, not empty"),
+        ({"text": ["a"]}, "'text' must be text, not empty"),
+        ({"text": "\udc80"}, "holds half of a surrogate pair, which is no text"),
+    ],
+)
+def test_a_text_in_another_form_is_refused(row, reason):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the exact message is compared below
+        read_text(row)
+    assert str(caught.value) == reason
+
+
+MISS = {"role": "assistant", "content": "046"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"chosen": [ASK, SAY], "rejected": [ASK, MISS]},
+        {"prompt": "07+38=", "chosen": "045", "rejected": "046"},
+        {"prompt": [ASK], "chosen": [SAY], "rejected": [MISS]},
+        {"prompt": "07+38=", "chosen": [ASK, SAY], "rejected": [ASK, MISS]},
+    ],
+)
+def test_a_pair_is_read_from_whole_conversations_or_from_a_prompt_with_completions(row):
+    assert read_pair(row) == Pair(chosen=[ASK, SAY], rejected=[ASK, MISS])
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"chosen": [ASK, SAY]}, "has no key 'rejected' (found 'chosen')"),
+        ({"chosen": [SAY], "rejected": [MISS]}, "has no key 'prompt' (found 'chosen', 'rejected')"),
+        (
+            {"chosen": [ASK, SAY], "rejected": [ASK, SILENT]},
+            "'rejected': turn 2 (assistant) must have text as its content",
+        ),
+        ({"chosen": [ASK, SAY, ASK], "rejected": [ASK, MISS]}, "'chosen' must end with an assistant turn (found user)"),
+        (
+            {"chosen": [SYSTEM, ASK, SAY], "rejected": [ASK, MISS]},
+            "'chosen' and 'rejected' must have all turns but the last in common",
+        ),
+        ({"chosen": [], "rejected": [ASK, MISS]}, "'chosen' must be a list of turns, not empty"),
+    ],
+)
+def test_a_pair_in_another_form_is_refused(row, reason):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the exact message is compared below
+        read_pair(row)
     assert str(caught.value) == reason

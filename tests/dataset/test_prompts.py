@@ -22,6 +22,33 @@ def test_a_bad_prompt_is_named_by_its_number(write_rows):
     assert str(caught.value) == "rows.jsonl, row 2: 'answer' must be text or a number"
 
 
+LONG = {"role": "user", "content": "What is 07+38+07+38+07+38?"}
+
+
+def test_a_prompt_over_the_limit_is_skipped_or_refused_with_its_length(tokenizer, write_rows):
+    path = write_rows({"conversations": [LONG], "answer": "135"}, {"conversations": [ASK]})
+    rows = PromptRows(path, tokenizer, 20, strict=False)
+    assert [rows[n].messages for n in range(len(rows))] == [[ASK]]
+    length = len(prompt_ids(tokenizer, [LONG], 99))
+    reason = f"its prompt has {length} tokens, more than --max_seq_len 20"
+    assert rows.skipped.first == [(1, reason)]
+    with pytest.raises(DataError, match=f"row 1: {reason}"):
+        PromptRows(path, tokenizer, 20)
+    assert len(PromptRows(path, tokenizer, length)) == 2
+
+
+def test_answers_count_only_on_rows_that_are_used(tokenizer, write_rows):
+    path = write_rows({"conversations": [LONG], "answer": "135"}, {"conversations": [ASK]})
+    assert PromptRows(path).has_answers
+    assert not PromptRows(path, tokenizer, 20, strict=False).has_answers
+
+
+def test_tools_stand_in_the_prompt(tokenizer, write_rows):
+    system = {"role": "system", "content": "Add.", "tools": '[{"name": "add"}]'}
+    prompt = PromptRows(write_rows({"conversations": [system, ASK]}))[0]
+    assert '{"name": "add"}' in tokenizer.decode(prompt_ids(tokenizer, prompt.messages, 512))
+
+
 def test_a_prompt_ends_where_the_assistant_begins(tokenizer):
     ids = prompt_ids(tokenizer, [ASK], 64)
     assert tokenizer.decode(ids) == "<|im_start|>user\n07+38=<|im_end|>\n<|im_start|>assistant\n"

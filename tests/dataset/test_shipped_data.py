@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dataset
-from dataset.build import EASY_COPIES, HELD_OUT, NUMBERS, WORDINGS, build
+from dataset.build import EASY_COPIES, HELD_OUT, NUMBERS, STATED_SUMS, WORDINGS, build
 from dataset.validation import check_file
 
 DATASET = Path(dataset.__file__).parent
@@ -76,9 +76,42 @@ def test_every_wording_is_used_about_equally_often(name):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("sft-mini.jsonl", "conversations"), ("rlaif-mini.jsonl", "answered"), ("eval-mini.jsonl", "answered")],
+    [
+        ("sft-mini.jsonl", "conversations"),
+        ("rlaif-mini.jsonl", "answered"),
+        ("eval-mini.jsonl", "answered"),
+        ("dpo-mini.jsonl", "pairs"),
+        ("eval-pairs-mini.jsonl", "pairs"),
+        ("pretrain-mini.jsonl", "text"),
+    ],
 )
 def test_shipped_files_are_valid(name, kind):
     report = check_file(DATASET / name, kind)
     assert report.errors == []
-    assert report.rows >= (1_000 if name == "eval-mini.jsonl" else 4_000)
+    assert report.rows >= {"eval-mini.jsonl": 1_000, "eval-pairs-mini.jsonl": 500}.get(name, 4_000)
+
+
+def preference_of(row) -> tuple[tuple[int, int], str, str]:
+    """Return the two numbers that a pair asks for, the chosen and the rejected answer."""
+    assert row["chosen"][0] == row["rejected"][0]
+    pair = pair_of({"conversations": row["chosen"]})
+    return pair, row["chosen"][1]["content"], row["rejected"][1]["content"]
+
+
+@pytest.mark.parametrize("name", ["dpo-mini.jsonl", "eval-pairs-mini.jsonl"])
+def test_the_rejected_answer_misses_one_digit_by_one(name):
+    for pair, chosen, rejected in map(preference_of, rows_of(name)):
+        assert chosen == f"{sum(pair):03d}"
+        (missed,) = [(int(a), int(b)) for a, b in zip(chosen, rejected, strict=True) if a != b]
+        assert abs(missed[0] - missed[1]) in (1, 9)  # 9 and 0 are neighbours
+
+
+def test_pairs_to_learn_from_and_texts_hold_no_held_out_pair():
+    held_out = {frozenset(pair_of(row)) for row in rows_of("eval-mini.jsonl")}
+    assert not held_out & {frozenset(preference_of(row)[0]) for row in rows_of("dpo-mini.jsonl")}
+    assert held_out >= {frozenset(preference_of(row)[0]) for row in rows_of("eval-pairs-mini.jsonl")}
+    stated = [re.findall(r"\d+", row["text"]) for row in rows_of("pretrain-mini.jsonl")]
+    stated = [sorted(map(int, numbers)) for numbers in stated if numbers]
+    assert len(stated) == STATED_SUMS
+    assert all(a + b == total for a, b, total in stated)
+    assert not held_out & {frozenset((a, b)) for a, b, _ in stated}
