@@ -26,10 +26,24 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
         "reasoning": False,
         "reward_model_path": "none",
     },
+    "distillation": {
+        "data_path": "../dataset/sft-mini.jsonl",
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+        "student_hidden_size": 32,
+        "student_num_layers": 2,
+        "from_student_weight": "none",
+        "teacher_hidden_size": 64,
+        "teacher_num_layers": 2,
+    },
 }
 _NEEDS_SFT = (
     "Starts from full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
     "choose it in Start from."
+)
+_NEEDS_TEACHER = (
+    "Its teacher is full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
+    "name a model folder in Teacher's folder."
 )
 
 
@@ -46,7 +60,7 @@ class Builtin:
 def builtin_configs() -> list[Builtin]:
     """Return the script defaults and the smoke test of every training type."""
     found = []
-    for name in TRAINING_TYPES:
+    for name, config in TRAINING_TYPES.items():
         found.append(Builtin(training_type=name, name="Script defaults", note="The defaults of the MiniMind scripts."))
         if name in _SMOKE_TESTS:
             note = "Five steps of a tiny model on the data that ships, in seconds on a CPU."
@@ -54,8 +68,11 @@ def builtin_configs() -> list[Builtin]:
                 Builtin(
                     training_type=name,
                     name="CPU smoke test",
-                    note=note if name == "sft" else f"{note} {_NEEDS_SFT}",
-                    params=_TINY | _SMOKE_TESTS[name],
+                    note=note
+                    if name == "sft"
+                    else f"{note} {_NEEDS_TEACHER if name == 'distillation' else _NEEDS_SFT}",
+                    params={key: value for key, value in _TINY.items() if key in config.model_fields}
+                    | _SMOKE_TESTS[name],
                 )
             )
     return found
