@@ -7,7 +7,7 @@ from django.db import models
 
 from trainers.configs import TRAINING_TYPES
 
-# One folder for all smoke tests, so that the RL types find the weights that the SFT one makes.
+# One folder for all smoke tests, so that the other types find the weights that the SFT one makes.
 _TINY: dict[str, Any] = {
     "save_dir": "../out/smoke",
     "hidden_size": 64,
@@ -18,7 +18,9 @@ _TINY: dict[str, Any] = {
     "num_workers": 0,
 }
 _SMOKE_TESTS: dict[str, dict[str, Any]] = {
+    "pretrain": {"data_path": "../dataset/pretrain-mini.jsonl", "batch_size": 4, "accumulation_steps": 2},
     "sft": {"from_weight": "none", "data_path": "../dataset/sft-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
+    "lora": {"data_path": "../dataset/sft-mini.jsonl", "batch_size": 8, "learning_rate": 1e-2},
     "grpo": {
         "data_path": "../dataset/rlaif-mini.jsonl",
         "num_generations": 4,
@@ -37,6 +39,7 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
         "teacher_num_layers": 2,
     },
 }
+_FRESH = ("pretrain", "sft")  # whose smoke test starts from random weights
 _NEEDS_SFT = (
     "Starts from full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
     "choose it in Start from."
@@ -45,6 +48,16 @@ _NEEDS_TEACHER = (
     "Its teacher is full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
     "name a model folder in Teacher's folder."
 )
+_REASONING: dict[str, Any] = {
+    "save_weight": "reason",
+    "epochs": 1,
+    "batch_size": 8,
+    "learning_rate": 1e-6,
+    "save_interval": 100,
+    "max_seq_len": 720,
+    "data_path": "../dataset/r1_mix_1024.jsonl",
+    "from_weight": "dpo",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,24 +71,20 @@ class Builtin:
 
 
 def builtin_configs() -> list[Builtin]:
-    """Return the script defaults and the smoke test of every training type."""
-    found = []
-    for name, config in TRAINING_TYPES.items():
-        found.append(Builtin(training_type=name, name="Script defaults", note="The defaults of the MiniMind scripts."))
-        if name in _SMOKE_TESTS:
-            note = "Five steps of a tiny model on the data that ships, in seconds on a CPU."
-            found.append(
-                Builtin(
-                    training_type=name,
-                    name="CPU smoke test",
-                    note=note
-                    if name == "sft"
-                    else f"{note} {_NEEDS_TEACHER if name == 'distillation' else _NEEDS_SFT}",
-                    params={key: value for key, value in _TINY.items() if key in config.model_fields}
-                    | _SMOKE_TESTS[name],
-                )
-            )
-    return found
+    """Return the script defaults and the smoke test of every training type, and what else a script was."""
+    return [
+        *(
+            Builtin(training_type=name, name="Script defaults", note="The defaults of the MiniMind scripts.")
+            for name in TRAINING_TYPES
+        ),
+        *(_smoke_test(name) for name in TRAINING_TYPES if name in _SMOKE_TESTS),
+        Builtin(
+            training_type="sft",
+            name="Reasoning",
+            note="What train_reason.py did: makes the reason weights that GRPO, SPO and PPO start from.",
+            params=_REASONING,
+        ),
+    ]
 
 
 def ensure_builtin_configs(training_config: type[models.Model]) -> None:
@@ -87,3 +96,15 @@ def ensure_builtin_configs(training_config: type[models.Model]) -> None:
             owner=None,
             defaults={"builtin": True, "note": builtin.note, "params": builtin.params},
         )
+
+
+def _smoke_test(training_type: str) -> Builtin:
+    note = "Five steps of a tiny model on the data that ships, in seconds on a CPU."
+    known = TRAINING_TYPES[training_type].model_fields
+    tiny = {name: value for name, value in _TINY.items() if name in known}  # distillation names its sizes itself
+    return Builtin(
+        training_type=training_type,
+        name="CPU smoke test",
+        note=note if training_type in _FRESH else f"{note} {_NEEDS_SFT}",
+        params=tiny | _SMOKE_TESTS[training_type],
+    )

@@ -8,6 +8,7 @@ from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
 from jobs.admin import job_columns as columns
+from jobs.admin.data_check import check_data
 from jobs.admin.job_actions import cancel, hold, release, resume
 from jobs.admin.job_add import add_job, preview_command
 from jobs.admin.job_data import artifact, live, samples
@@ -80,6 +81,7 @@ class JobAdmin(ModelAdmin):
         pages = [
             path("preview/", view(preview_command), name="jobs_job_preview"),
             path("folder/", view(folder), name="jobs_job_folder"),
+            path("data/", view(check_data), name="jobs_job_check"),
             path("upload/", view(upload), name="jobs_job_upload"),
             path("<int:object_id>/live/", on_job(live), name="jobs_job_live"),
             path("<int:object_id>/samples/", on_job(samples), name="jobs_job_samples"),

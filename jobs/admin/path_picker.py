@@ -5,14 +5,13 @@ from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
 from django.core.files.storage import FileSystemStorage
 from django.http import HttpRequest, JsonResponse
 from django.utils.text import get_valid_filename
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.admin.permissions import may_submit
+from jobs.admin.permissions import require_submitter
 from trainers.paths import TRAINERS, PathRefused, allowed_roots, confine_path, state_folder
 
 UPLOAD_LIMIT = 512 * 1024 * 1024
@@ -24,7 +23,7 @@ LONGEST_STEM = 60  # characters; a name has 255 bytes
 @require_GET
 def folder(request: HttpRequest) -> JsonResponse:
     """Answer with what lies in the folder ``under``, or with the allowed roots."""
-    _require_submitter(request)
+    require_submitter(request)
     under = request.GET.get("under", "").strip()
     try:
         if not under:
@@ -42,7 +41,7 @@ def folder(request: HttpRequest) -> JsonResponse:
 @require_POST
 def upload(request: HttpRequest) -> JsonResponse:
     """Keep a data file under the person's own folder, never over another, and answer with its path."""
-    _require_submitter(request)
+    require_submitter(request)
     file = request.FILES.get("file")
     if file is None or not file.name or not file.name.endswith(DATA_SUFFIX):
         return JsonResponse({"error": _("Choose a .jsonl file.")}, status=400)
@@ -94,8 +93,3 @@ def _entry(path: Path, *, name: str) -> dict[str, object]:
 
 def _is_allowed(path: Path) -> bool:
     return any(path.is_relative_to(root) for root in allowed_roots())
-
-
-def _require_submitter(request: HttpRequest) -> None:
-    if not may_submit(request.user):
-        raise PermissionDenied

@@ -37,6 +37,12 @@ def may_submit(user: Person) -> bool:
     return may_see(user) and bool(user.has_perm("jobs.add_job"))
 
 
+def require_submitter(request: HttpRequest) -> None:
+    """Raise PermissionDenied unless a person may queue jobs."""
+    if not may_submit(request.user):
+        raise PermissionDenied
+
+
 def may_steer(user: Person, job: Job) -> bool:
     """Tell whether a person may cancel, resume, hold or release a job."""
     return may_see(user) and (job.owner_id == user.pk or bool(user.has_perm("jobs.change_job")))

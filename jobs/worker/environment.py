@@ -13,13 +13,18 @@ PASSED_ON = frozenset((*SYSTEM, *LIBRARIES, *OPERATOR))
 PASSED_ON_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "MKL_", "TORCHINDUCTOR_", "PYTORCH_")
 
 
+def passed_on(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the part of an environment that a program of ours gets which computes for people."""
+    return {
+        name: value for name, value in environment.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
+    }
+
+
 def trainer_environment(
     device: Device, *, home: str, token: str, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return the environment of a trainer that sees exactly ``device``."""
-    passed = {
-        name: value for name, value in environment.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
-    }
+    passed = passed_on(environment)
     if device.kind == Device.Kind.CPU:
         passed.setdefault("OMP_NUM_THREADS", str(cores()))
     return passed | {

@@ -1,4 +1,4 @@
-// The form of jobs and saved configs: change of type, live preview of the command, path picker. Works without it, too.
+// The form of jobs and saved configs: change of type, live preview of the command, path picker, data check. Works without it, too.
 (() => {
   const form = document.getElementById("ns-form");
   const byId = (id) => document.getElementById(id);
@@ -111,5 +111,27 @@
     const kept = await answer(form.dataset.uploadUrl, { method: "POST", body, headers: { "X-CSRFToken": token() } });
     if (kept.path) choose(kept.path);
     else byId("ns-picker-error").textContent = kept.error;
+  });
+
+  // Data check: a piece of page that the server writes, below the field
+  async function check(button) {
+    const panel = byId(`ns-check-${button.dataset.check}`) || document.createElement("div");
+    panel.id = `ns-check-${button.dataset.check}`;
+    panel.className = "ns-check-panel";
+    panel.setAttribute("aria-live", "polite");
+    button.closest(".ns-grid").after(panel);
+    panel.textContent = form.dataset.checking;
+    button.disabled = true;
+    const body = new FormData(form);
+    body.append("check", button.dataset.check);
+    const response = await fetch(form.dataset.checkUrl, { method: "POST", body }).catch(() => null);
+    button.disabled = false;
+    if (!response || response.redirected || !response.ok) panel.textContent = form.dataset.signedOut;
+    else panel.innerHTML = await response.text();
+  }
+  form.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-check]");
+    if (button) check(button);
+    event.target.closest("[data-close-check]")?.closest(".ns-check-panel").remove();
   });
 })();
