@@ -39,7 +39,6 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
         "teacher_num_layers": 2,
     },
 }
-_FRESH = ("pretrain", "sft")  # whose smoke test starts from random weights
 _NEEDS_SFT = (
     "Starts from full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
     "choose it in Start from."
@@ -48,6 +47,7 @@ _NEEDS_TEACHER = (
     "Its teacher is full_sft_64.pth in ../out/smoke, which the CPU smoke test of SFT makes: queue that one first, or "
     "name a model folder in Teacher's folder."
 )
+_NEEDS = {"pretrain": "", "sft": "", "distillation": _NEEDS_TEACHER}  # any other type: _NEEDS_SFT
 _REASONING: dict[str, Any] = {
     "save_weight": "reason",
     "epochs": 1,
@@ -105,6 +105,6 @@ def _smoke_test(training_type: str) -> Builtin:
     return Builtin(
         training_type=training_type,
         name="CPU smoke test",
-        note=note if training_type in _FRESH else f"{note} {_NEEDS_SFT}",
+        note=f"{note} {_NEEDS.get(training_type, _NEEDS_SFT)}".rstrip(),
         params=tiny | _SMOKE_TESTS[training_type],
     )
