@@ -12,21 +12,19 @@ Source: DeepSeekMath, arXiv 2402.03300; CISPO: MiniMax-M1, arXiv 2506.13585.
 """
 
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from dataset.prompts import PromptRows
 from trainers.configs import GRPOConfig
-from trainers.errors import ConfigurationError
 from trainers.evaluation import evaluate_answers
 from trainers.experience import Experience, TokenSums, completion_scores, split_experience
 from trainers.models import check_positions, frozen_copy, load_policy
 from trainers.optim import build_optimizer, finite_loss, learning_rate_at, optimizer_step
 from trainers.paths import confine_path
 from trainers.policy_loss import cispo_loss, clipped_loss, clipped_tokens, per_token_kl, sequence_mean
-from trainers.prompting import samples_due, tokenize
+from trainers.prompting import check_sampling, samples_due, tokenize
 from trainers.reward_model import load_reward_model
 from trainers.rewards import reward_weights, score_completions
 from trainers.rollout import RolloutEngine, TorchRolloutEngine, completion_texts
@@ -56,7 +54,7 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
     schedule = Schedule.of(config, rows=len(rows), ranks=run.ranks, updates_per_batch=config.num_iterations)
     run.resume(schedule, model=policy, optimizer=optimizer)
     run.keep_model(policy, tokenizer)
-    check_sampling(run.extra, config)
+    check_sampling(run.extra, config, names=SAMPLING)
     if reference is not None:
         run.keep_reference(reference)
     batches = [Experience.of(state, run.device) for state in run.extra.get("batches", [])]
@@ -176,18 +174,6 @@ def train(config: GRPOConfig, run: Run) -> Outcome:
         run.save_or_stop()
 
     return run.finish(policy, tokenizer)
-
-
-def check_sampling(extra: dict[str, Any], config: GRPOConfig) -> None:
-    """Raise ConfigurationError when a resumed rollout, which has updates left, was sampled in another way."""
-    made_with = extra.get("sampling", {}) if extra.get("batches") else {}
-    if changed := [
-        f"{name} {value}, now {now}" for name, value in made_with.items() if value != (now := getattr(config, name))
-    ]:
-        raise ConfigurationError(
-            f"the checkpoint lies between two updates on one rollout, made with "
-            f"{'; '.join(changed)}; resume with what it was made with, or start a new job"
-        )
 
 
 def group_advantages(rewards: Tensor, num_generations: int) -> Tensor:

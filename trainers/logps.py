@@ -84,9 +84,10 @@ def grouped_logps(
     """Score as ``completion_logps`` does, where each ``num_generations`` neighbours are completions of one prompt.
 
     The prompts are read once, [B, P], and their keys and values repeated for the completions, which costs B*P + B*G*T
-    tokens instead of B*G*(P + T). A mixture of experts is read as a whole: its balance counts every token.
+    tokens instead of B*G*(P + T). A mixture of experts is read as a whole: its balance counts every token; so is a
+    prompt that has a single completion.
     """
-    if moe_options(model):
+    if num_generations == 1 or moe_options(model):
         return completion_logps(model, input_ids, attention_mask, num_completion_tokens, temperature)
     width = input_ids.shape[1] - num_completion_tokens  # P
     positions = position_ids_of(attention_mask)

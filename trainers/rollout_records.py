@@ -40,13 +40,16 @@ def rollout_metrics(batches: Sequence[Experience], num_generations: int, ranks: 
 
 
 def reward_metrics(total: Tensor, each: dict[str, Tensor], num_generations: int) -> dict[str, float]:
-    """Return the mean reward, the mean spread within a group, and the share of groups that teach nothing."""
-    groups = total.view(-1, num_generations)  # [B, G]
+    """Return the mean reward, the mean spread within a group, and the share of groups that teach nothing.
+
+    With one completion per prompt the batch is the group, and that share means nothing.
+    """
+    groups = total.view(-1, num_generations) if num_generations > 1 else total[None]  # [B, G]
     constant = groups.amax(dim=1) == groups.amin(dim=1)
     return {
         "reward": float(groups.mean()),
         "reward_std": float(groups.std(dim=1, unbiased=False).mean()),
-        "frac_reward_zero_std": float(constant.float().mean()),
+        **({"frac_reward_zero_std": float(constant.float().mean())} if num_generations > 1 else {}),
         **{f"rewards/{name}/mean": float(values.mean()) for name, values in each.items()},
     }
 
@@ -123,6 +126,6 @@ class RolloutWatch:
         for name, (bound, advice) in ADVICE.items():
             if self.lasted[name] == STEPS_TO_WARN:
                 continue
-            self.lasted[name] = self.lasted[name] + 1 if values[name] > bound else 0
+            self.lasted[name] = self.lasted[name] + 1 if values.get(name, 0.0) > bound else 0
             if self.lasted[name] == STEPS_TO_WARN:
                 self.log(f"warning: for {STEPS_TO_WARN} steps, {advice}")

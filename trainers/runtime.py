@@ -148,7 +148,7 @@ class Run:
         Raises:
             Stopped: the run was asked to end.
         """
-        self._stop_if_requested()
+        self.stop_if_requested()
         self._step_began = time.perf_counter()
         if self.step == self._first_step:
             self._began = self._step_began  # the evaluation before it says nothing of the time left
@@ -186,9 +186,23 @@ class Run:
         Raises:
             Stopped: the run was asked to end.
         """
-        self._stop_if_requested()
+        self.stop_if_requested()
         if self.step % self.config.save_interval == 0:
             self.save()
+
+    def stop_if_requested(self) -> None:
+        """Write a checkpoint and end, if that is asked.
+
+        Raises:
+            Stopped: the run was asked to end.
+        """
+        if self.ranks.any(self.stop_requested):
+            self.save()
+            raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
+
+    def changed(self) -> None:
+        """Let the next save write this step anew: what a checkpoint holds has changed since, without a step."""
+        self._saved_step = None
 
     def save(self) -> None:
         """Write a checkpoint of this step, unless there is one."""
@@ -226,11 +240,6 @@ class Run:
         self.step, self.extra, self._saved_step = state["step"], extra, state["step"]
         self._resumed = True
         self.log(f"resumed from the checkpoint at step {self.step}")
-
-    def _stop_if_requested(self) -> None:
-        if self.ranks.any(self.stop_requested):
-            self.save()
-            raise Stopped(f"stopped on request; the checkpoint is at step {self.step} of {self.total_steps}")
 
     def _evaluation_due(self) -> bool:
         interval = self.config.eval_interval

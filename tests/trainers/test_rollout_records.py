@@ -29,6 +29,15 @@ def test_reward_metrics_of_a_group_that_differs_and_one_that_does_not():
     }
 
 
+def test_the_rewards_of_single_completions_spread_over_the_batch():
+    total = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    assert reward_metrics(total, {"answer": total}, num_generations=1) == {
+        "reward": 0.5,
+        "reward_std": 0.5,
+        "rewards/answer/mean": 0.5,
+    }
+
+
 def test_token_means_weigh_every_token_alike_over_micro_batches_of_different_size():
     sums = TokenSums()
     sums.add(torch.tensor([[1, 1, 1, 1]]), kl=torch.tensor([[1.0, 1.0, 1.0, 1.0]]))
@@ -62,3 +71,11 @@ def test_a_trouble_of_ten_steps_is_told_once():
 
 def test_a_trouble_that_pauses_is_counted_anew():
     assert watched(*[(0.9, 0.0)] * 9, (0.8, 0.0), *[(0.9, 0.0)] * 9) == []
+
+
+def test_what_is_not_measured_is_no_trouble():
+    lines: list[str] = []
+    watch = RolloutWatch(lines.append)
+    for _ in range(20):
+        watch.look({"completions/clipped_ratio": 0.0})
+    assert lines == []

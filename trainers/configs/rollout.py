@@ -9,6 +9,7 @@ from trainers import fields as f
 from trainers.configs.base import DataFormat, SizedConfig
 from trainers.paths import DEFAULT_REWARD_MODEL
 
+RHO_MIN = {"global": 0.5, "prompt": 0.875}  # the script's, and the paper's recipe's
 REWARD_FUNCTIONS = ("length", "thinking", "repetition", "reward_model", "answer")
 
 
@@ -119,10 +120,14 @@ class SPOConfig(RolloutConfig):
     @field_validator("rho_max")
     @classmethod
     def rho_max_is_above_rho_min(cls, rho_max: float, info: ValidationInfo) -> float:
-        rho_min = info.data.get("rho_min")
-        if rho_min is not None and rho_max < rho_min:
+        rho_min = info.data.get("rho_min") or RHO_MIN.get(info.data.get("value_tracker", ""), 0.0)
+        if rho_max < rho_min:
             raise ValueError(f"must be at least rho_min {rho_min:g}")
         return rho_max
+
+    def smallest_memory(self) -> float:
+        """Return ``rho_min``, or what the tracker has without it."""
+        return self.rho_min or RHO_MIN[self.value_tracker]
 
 
 def parse_reward_weights(text: str | None) -> dict[str, float]:
