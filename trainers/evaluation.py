@@ -57,7 +57,7 @@ def evaluate_answers(model: Any, tokenizer: Any, run: Run, config: AnsweringConf
 def held_out_prompts(config: AnsweringConfig, tokenizer: Any = None) -> list[Prompt]:
     """Return the first ``eval_size`` evaluation prompts; those without an answer are left out."""
     assert config.eval_data_path is not None
-    rows = PromptRows(confine_path(config.eval_data_path), tokenizer)
+    rows = PromptRows(confine_path(config.eval_data_path), tokenizer, strict=config.strict)
     asked = [rows[index] for index in range(min(config.eval_size, len(rows)))]
     asked = [prompt for prompt in asked if prompt.answer is not None]
     if not asked:
