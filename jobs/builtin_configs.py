@@ -21,6 +21,8 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
     "pretrain": {"data_path": "../dataset/pretrain-mini.jsonl", "batch_size": 4, "accumulation_steps": 2},
     "sft": {"from_weight": "none", "data_path": "../dataset/sft-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
     "lora": {"data_path": "../dataset/sft-mini.jsonl", "batch_size": 8, "learning_rate": 1e-2},
+    "dpo": {"data_path": "../dataset/dpo-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
+    "reward": {"data_path": "../dataset/dpo-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
     "grpo": {
         "data_path": "../dataset/rlaif-mini.jsonl",
         "num_generations": 4,

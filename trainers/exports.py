@@ -12,7 +12,7 @@ from trainers.errors import Diverged
 from trainers.paths import confine_path, weight_name
 from trainers.weights import split_experts
 
-PUBLISHED_TYPES = ("qwen3", "qwen3_moe", "llama")  # those whose keys the scripts' weight files have
+PUBLISHED = ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "LlamaForCausalLM")  # whose keys the scripts' files have
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -31,12 +31,12 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folde
 def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
     """Write the weights where the scripts look for them, in fp16 as they do; return the path as a parameter writes it.
 
-    ``None`` for an architecture that the scripts' weight files cannot hold.
+    ``None`` for an architecture that the scripts' weight files cannot hold, such as a reward model.
 
     Raises:
         Diverged: a weight is larger than fp16 can write.
     """
-    if model.config.model_type not in PUBLISHED_TYPES:
+    if type(model).__name__ not in PUBLISHED:
         return None
     state = {
         key: value.detach().to("cpu", torch.float16).contiguous()

@@ -12,6 +12,7 @@ from trainers.errors import ConfigurationError, as_configuration_error
 from trainers.models import vocabulary_of
 from trainers.reward_folder import WAYS_OUT, find_reward_model
 from trainers.rewards import ScoreConversations
+from trainers.scorer import score_conversations
 
 ROWS_AT_ONCE = 32
 
@@ -39,6 +40,7 @@ def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
     if model.config.num_labels != 1:
         raise ConfigurationError(f"the reward model in {folder} has {model.config.num_labels} labels; a score needs 1")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    by_lengths = model.config.pad_token_id is None and hasattr(model, "score")  # it learned to score the last token
     model.config.pad_token_id = tokenizer.pad_token_id
     _freeze(model, device)
 
@@ -56,7 +58,8 @@ def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
                 return_token_type_ids=False,
                 max_length=getattr(model.config, "max_position_embeddings", None),
             ).to(device)
-            scores += model(**batch).logits.float().squeeze(-1).tolist()
+            found = score_conversations(model, **batch)[0] if by_lengths else model(**batch).logits.float().squeeze(-1)
+            scores += found.tolist()
         return scores
 
     return score
