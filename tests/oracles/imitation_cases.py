@@ -13,6 +13,7 @@ from trl.trainer import utils as trl_utils
 from tests.oracles.agreement import Agreement, compare, compare_tensors
 from tests.oracles.trl_trainers import distillation_trainer, sft_trainer
 from tests.trainers.tiny import VOCAB, tiny_moe, tiny_qwen3
+from trainers.distillation import distillation_loss
 from trainers.logps import entropy_of, selective_log_softmax
 from trainers.models import moe_loss, moe_options
 from trainers.supervised import label_loss
@@ -34,8 +35,6 @@ def sft_case(*, build: Callable[[], PreTrainedModel] = tiny_qwen3) -> Agreement:
 
 def distillation_case(*, temperature: float) -> Agreement:
     """Return the agreement on forward KL between models of two sizes; TRL lacks the factor T^2."""
-    from trainers.distillation import distillation_loss
-
     student, teacher = tiny_qwen3(), tiny_qwen3(seed=1, num_hidden_layers=3)
     mine, batch = copy.deepcopy(student), labelled_batch()
     trainer = distillation_trainer(student, teacher, beta=0.0, temperature=temperature)
@@ -53,7 +52,6 @@ def distillation_case(*, temperature: float) -> Agreement:
 
 def gkd_case(*, temperature: float) -> Agreement:
     """Return the agreement on forward KL between given logits, with GKD's loss."""
-    from trainers.distillation import distillation_loss
     from trl.experimental.gkd import GKDTrainer  # warns that it is experimental
 
     labels = labelled_batch()["labels"]

@@ -3,46 +3,41 @@
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import Qwen3ForSequenceClassification
+from transformers import PreTrainedModel, Qwen3ForSequenceClassification
 
 from tests.oracles.agreement import Agreement, compare
 from tests.oracles.policy_cases import nudged
 from tests.oracles.trl_trainers import dpo_trainer, reward_trainer
-from tests.trainers.tiny import tiny_qwen3
-from trainers.logps import selective_log_softmax
+from tests.trainers.tiny import tiny_moe, tiny_qwen3
+from trainers.dpo import completion_sums, dpo_loss
+from trainers.models import moe_loss, moe_options
 
 PROMPTS = ([5, 6, 7], [8], [9, 10, 11, 12])
 CHOSEN = ([13, 14, 2], [15, 16, 17, 18, 2], [19, 2])
 REJECTED = ([20, 2], [21, 22, 23, 2], [4, 3, 5, 6, 2])
 
 
-def dpo_case(*, beta: float, apart: float) -> Agreement:
+def dpo_case(*, build: Callable[[], PreTrainedModel] = tiny_qwen3, beta: float = 0.1, apart: float = 0.02) -> Agreement:
     """Return the agreement on three pairs, with a reference that is ``apart`` from the policy."""
-    from trainers.dpo import dpo_loss
-
-    policy = tiny_qwen3()
+    policy = build()
     reference, mine = nudged(policy, by=apart), copy.deepcopy(policy)
     trainer = dpo_trainer(policy, copy.deepcopy(reference), beta=beta)
     pairs = zip(PROMPTS, CHOSEN, REJECTED, strict=True)
     batch = trainer.data_collator(
         [{"prompt_ids": prompt, "chosen_ids": chosen, "rejected_ids": rejected} for prompt, chosen, rejected in pairs]
     )
+    inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
+    labels = batch["input_ids"].masked_fill(batch["completion_mask"] == 0, -100)
+    outputs = mine(**inputs, **moe_options(mine))
     with torch.no_grad():
-        ref_logps = completion_sums(reference, batch).chunk(2)
-    ours = dpo_loss(*completion_sums(mine, batch).chunk(2), *ref_logps, beta=beta).mean()
-    theirs = trainer.compute_loss(policy, batch)
-    return compare(ours, dict(mine.named_parameters()), theirs, dict(policy.named_parameters()))
-
-
-def completion_sums(model: Any, batch: dict[str, Tensor]) -> Tensor:
-    """Return the log-probability of each row's completion, the chosen ones first, [2B]."""
-    logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-    logps = selective_log_softmax(logits[:, :-1], batch["input_ids"][:, 1:])
-    return (logps * batch["completion_mask"][:, 1:]).sum(-1)
+        ref_logps = completion_sums(reference(**inputs).logits, labels).chunk(2)
+    losses = dpo_loss(*completion_sums(outputs.logits, labels).chunk(2), *ref_logps, beta=beta)
+    ours = losses.mean() + moe_loss(mine, outputs)
+    return compare(
+        ours, dict(mine.named_parameters()), trainer.compute_loss(policy, batch), dict(policy.named_parameters())
+    )
 
 
 def reward_case() -> Agreement:
@@ -67,8 +62,9 @@ def reward_case() -> Agreement:
 
 
 CASES: dict[str, Callable[[], Agreement]] = {
-    "DPO, beta 0.1": partial(dpo_case, beta=0.1, apart=0.02),
+    "DPO, beta 0.1": dpo_case,
     "DPO, beta 0.5, reference far away": partial(dpo_case, beta=0.5, apart=0.1),
-    "DPO, policy is reference": partial(dpo_case, beta=0.1, apart=0.0),
+    "DPO, policy is reference": partial(dpo_case, apart=0.0),
+    "DPO, mixture of experts": partial(dpo_case, build=tiny_moe),
     "reward model (Bradley-Terry)": reward_case,
 }
