@@ -12,7 +12,7 @@ from trainers.paths import REPOSITORY
 
 HEADS = {"num_attention_heads": 16, "num_key_value_heads": 8}
 SIZES = {"hidden_size": 256, "student_hidden_size": 256, "teacher_hidden_size": 512}
-NUMBERS = {"max_steps": 7, "eval_interval": 3, "rho_min": 0.25, **HEADS, **SIZES}
+NUMBERS = {"max_steps": 7, "eval_interval": 3, "rho_min": 0.25, "rho_max": 0.95, **HEADS, **SIZES}
 TEXTS = {
     "eval_data_path": "../dataset/a b'c.jsonl",
     "init_path": "runs/3/model",
