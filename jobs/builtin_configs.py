@@ -23,6 +23,13 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
     "lora": {"data_path": "../dataset/sft-mini.jsonl", "batch_size": 8, "learning_rate": 1e-2},
     "dpo": {"data_path": "../dataset/dpo-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
     "reward": {"data_path": "../dataset/dpo-mini.jsonl", "batch_size": 8, "learning_rate": 1e-3},
+    "ppo": {
+        "data_path": "../dataset/rlaif-mini.jsonl",
+        "batch_size": 4,
+        "max_gen_len": 16,
+        "reasoning": False,
+        "reward_model_path": "none",
+    },
     "grpo": {
         "data_path": "../dataset/rlaif-mini.jsonl",
         "num_generations": 4,

@@ -85,6 +85,12 @@ class TokenSums:
     def values(self, ranks: Ranks) -> dict[str, float]:
         """Return the means and the largest values over all ranks."""
         everywhere = ranks.gather((self.sums, self.largest))
-        sums = {name: [sums[name] for sums, _ in everywhere] for name in self.sums}
+        sums: dict[str, list[tuple[float, int]]] = {}
+        largest: dict[str, float] = {}
+        for their_sums, their_largest in everywhere:  # a rank without a micro-batch in this step has no names
+            for name, part in their_sums.items():
+                sums.setdefault(name, []).append(part)
+            for name, value in their_largest.items():
+                largest[name] = max(largest.get(name, 0.0), value)
         means = {name: sum(t for t, _ in parts) / max(sum(n for _, n in parts), 1) for name, parts in sums.items()}
-        return means | {name: max(largest[name] for _, largest in everywhere) for name in self.largest}
+        return means | largest
