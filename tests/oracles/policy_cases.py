@@ -35,7 +35,6 @@ def loss_case(
     lengths: Sequence[int] = LENGTHS,
     build: Callable[[], PreTrainedModel] = tiny_qwen3,
     drift: float = 0.0,
-    per_token: bool = False,
     ours: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Agreement:
@@ -45,7 +44,6 @@ def loss_case(
         lengths: Tokens of each completion.
         build: Makes the policy.
         drift: Standard deviation of the noise between the policy's log-probabilities and those that sampled.
-        per_token: Give each token an advantage of its own, as PPO does.
         ours: What our settings have different from TRL's.
         settings: Hyper-parameters of both sides.
     """
@@ -55,8 +53,6 @@ def loss_case(
     inputs = scored_by_trl(trainer)
     config = GRPOConfig(num_generations=G, **SHARED | settings | (ours or {}))
     inputs["old_per_token_logps"] = drifted(mine, inputs, config, drift)
-    if per_token:
-        inputs["advantages"] = torch.randn(inputs["completion_ids"].shape)  # [N, T]
     return compare(
         our_loss(mine, reference, inputs, config),
         dict(mine.named_parameters()),
@@ -174,7 +170,6 @@ CASES: dict[str, Callable[[], Agreement]] = {
     "GRPO, k3 KL": partial(loss_case, beta=0.04),
     "GRPO, all of it at temperature 0.8": partial(loss_case, beta=0.04, drift=0.3, temperature=0.8),
     "GRPO, mixture of experts": partial(loss_case, build=tiny_moe, drift=0.3),
-    "clipped loss, an advantage per token (PPO)": partial(loss_case, drift=0.3, per_token=True),
     "CISPO, on-policy": partial(loss_case, lengths=EQUAL, **CISPO),
     "CISPO, weights that are capped, k3 KL": partial(loss_case, lengths=EQUAL, drift=2.0, beta=0.04, **CISPO),
     "GRPO advantages, unscaled": partial(advantages_case, scale_rewards="none"),

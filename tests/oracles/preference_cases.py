@@ -13,6 +13,8 @@ from tests.oracles.trl_trainers import dpo_trainer, reward_trainer
 from tests.trainers.tiny import tiny_moe, tiny_qwen3
 from trainers.dpo import completion_sums, dpo_loss
 from trainers.models import moe_loss, moe_options
+from trainers.reward import bradley_terry_loss
+from trainers.scorer import score_conversations
 
 PROMPTS = ([5, 6, 7], [8], [9, 10, 11, 12])
 CHOSEN = ([13, 14, 2], [15, 16, 17, 18, 2], [19, 2])
@@ -42,8 +44,6 @@ def dpo_case(*, build: Callable[[], PreTrainedModel] = tiny_qwen3, beta: float =
 
 def reward_case() -> Agreement:
     """Return the agreement on three pairs of whole conversations."""
-    from trainers.reward import bradley_terry_loss
-
     torch.manual_seed(0)
     config = tiny_qwen3().config
     config.num_labels, config.pad_token_id = 1, 0
@@ -56,7 +56,9 @@ def reward_case() -> Agreement:
             for prompt, chosen, rejected in zip(PROMPTS, CHOSEN, REJECTED, strict=True)
         ]
     )
-    ours = bradley_terry_loss(*mine(**batch).logits.squeeze(-1).chunk(2)).mean()
+    ours = bradley_terry_loss(
+        *score_conversations(mine, batch["input_ids"], batch["attention_mask"])[0].chunk(2)
+    ).mean()
     theirs = trainer.compute_loss(model, dict(batch))
     return compare(ours, dict(mine.named_parameters()), theirs, dict(model.named_parameters()))
 
