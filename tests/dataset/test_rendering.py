@@ -98,3 +98,16 @@ def test_a_template_that_cannot_join_what_a_row_holds_is_one_line(tokenizer, mon
     monkeypatch.setattr(tokenizer, "chat_template", "{{ messages[0].content + none }}")
     with pytest.raises(ValueError, match="the tokenizer's chat template refuses it: can only concatenate"):
         render(tokenizer, [ASK])
+
+
+def test_nothing_is_learned_of_a_text_whose_beginning_depends_on_what_follows(tokenizer, monkeypatch):
+    monkeypatch.setattr(tokenizer, "chat_template", "{{ messages | length }} turns\n" + tokenizer.chat_template)
+    assert spoken(tokenizer, [ASK, SAY]) == []
+
+
+def test_a_turn_whose_tool_call_the_template_does_not_write_is_not_learned(tokenizer, monkeypatch):
+    monkeypatch.setattr(tokenizer, "chat_template", QWEN)
+    calling = {"role": "assistant", "content": "I ask.", "tool_calls": [{"name": "add", "arguments": {}}]}
+    assert spoken(tokenizer, [ASK, calling, {"role": "tool", "content": "45"}, SAY]) == [
+        "<think>\n\n</think>\n\n045<|im_end|>"
+    ]
