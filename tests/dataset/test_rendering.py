@@ -101,7 +101,8 @@ def test_a_template_that_cannot_join_what_a_row_holds_is_one_line(tokenizer, mon
 
 
 def test_nothing_is_learned_of_a_text_whose_beginning_depends_on_what_follows(tokenizer, monkeypatch):
-    monkeypatch.setattr(tokenizer, "chat_template", "{{ messages | length }} turns\n" + tokenizer.chat_template)
+    template = "{{ messages | length }} turns: {% for m in messages %}{{ m.content }} {% endfor %}{{ eos_token }}"
+    monkeypatch.setattr(tokenizer, "chat_template", template)
     assert spoken(tokenizer, [ASK, SAY]) == []
 
 
