@@ -1,6 +1,7 @@
 """The demo: a model of under a million parameters learns sums from nothing (SFT), then from its own answers (GRPO)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -10,7 +11,31 @@ from jobs.models import Batch, Job
 from jobs.services.submit import Submission, submit_job
 
 ACCURACY = "eval/greedy_accuracy"
-REQUIRED_GAIN = 0.20  # of held-out prompts, from the SFT job's end to the GRPO job's end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a demo must show: that a job's held-out accuracy ends so many points above another's."""
+
+    job: Job
+    over: Job
+    points: float  # of 100
+    learned: str  # a sentence's beginning; how many points follows
+
+    def gain(self, jobs: Sequence[Job]) -> float | None:
+        """Return the points between the two ends as ``jobs`` now stand, if both were measured."""
+        ended = {job.pk: (job.result.get("eval_after") or {}).get(ACCURACY) for job in jobs}
+        after, before = ended.get(self.job.pk), ended.get(self.over.pk)
+        return None if after is None or before is None else 100 * (after - before)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The jobs of a demo, in the order in which they are queued, and what they must show."""
+
+    jobs: list[Job]
+    claims: list[Claim]
+
 
 MODEL: dict[str, Any] = {
     "hidden_size": 128,
@@ -59,25 +84,24 @@ GRPO: dict[str, Any] = MODEL | {
 
 
 @transaction.atomic
-def submit_demo(owner: User) -> list[Job]:
+def submit_demo(owner: User) -> Demo:
     """Queue the demo's two jobs through the service that the admin uses; the second starts from the first's weights."""
     batch = Batch.objects.create(name="Demo: sums", owner=owner)
     sft = submit_job(Submission(training_type="sft", params=SFT, owner=owner, batch=batch, name="sums"))
-    grpo = submit_job(
+    grpo = submit_from(sft, "grpo", GRPO)
+    return Demo([sft, grpo], [Claim(job=grpo, over=sft, points=20, learned="GRPO raised held-out accuracy by")])
+
+
+def submit_from(parent: Job, training_type: str, params: dict[str, Any]) -> Job:
+    """Queue a job of the same batch that waits for ``parent`` and starts from its weights."""
+    return submit_job(
         Submission(
-            training_type="grpo",
-            params=GRPO,
-            owner=owner,
-            batch=batch,
+            training_type=training_type,
+            params=params,
+            owner=parent.owner,
+            batch=parent.batch,
             name="sums",
             start_from=Job.StartFrom.JOB,
-            depends_on=sft,
+            depends_on=parent,
         )
     )
-    return [sft, grpo]
-
-
-def gain(jobs: Sequence[Job]) -> float | None:
-    """Return by how much greedy accuracy rose from the first job's end to the last job's, if both measured it."""
-    before, after = ((job.result.get("eval_after") or {}).get(ACCURACY) for job in (jobs[0], jobs[-1]))
-    return None if before is None or after is None else after - before

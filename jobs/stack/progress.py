@@ -11,7 +11,8 @@ from jobs.stack.demo_batch import ACCURACY
 
 PLAIN_INTERVAL = 5.0  # seconds between lines where no terminal can rewrite them
 SHOWN = (("loss", "loss", "{:.4f}"), ("reward", "reward", "{:.3f}"), (ACCURACY, "greedy accuracy", "{:.1%}"))
-COLUMNS = ("job", "type", "status", "steps", "reward", "held-out accuracy, greedy", "seconds")
+PAIRS_ACCURACY = "eval/accuracy"  # of a reward model: how often it prefers the better completion
+COLUMNS = ("job", "type", "name", "status", "steps", "reward", "held-out accuracy, greedy", "seconds")
 LOG_TAIL = 30  # lines
 
 
@@ -88,12 +89,20 @@ def _row(job: Job) -> tuple[str, ...]:
     return (
         str(job.pk),
         job.title,
+        job.name,
         job.get_status_display().lower(),
         f"{result.get('steps', job.step)}/{result.get('total_steps', job.total_steps)}",
         _from_to(result.get("first"), result.get("last"), "reward", "{:.3f}"),
-        _from_to(result.get("eval_before"), result.get("eval_after"), ACCURACY, "{:.1%}"),
+        _accuracy(result),
         f"{result['seconds']:.0f}" if "seconds" in result else "-",
     )
+
+
+def _accuracy(result: dict[str, Any]) -> str:
+    before, after = result.get("eval_before"), result.get("eval_after")
+    if after and PAIRS_ACCURACY in after:
+        return f"{_from_to(before, after, PAIRS_ACCURACY, '{:.1%}')} of pairs"
+    return _from_to(before, after, ACCURACY, "{:.1%}")
 
 
 def _from_to(before: dict[str, float] | None, after: dict[str, float] | None, key: str, form: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs.models import Job, LogChunk
-from jobs.stack.demo_batch import gain, submit_demo
+from jobs.stack.demo_batch import submit_demo
 from jobs.stack.progress import Board, last_lines, log_tail, progress_lines, table
 
 
@@ -84,16 +84,9 @@ def test_a_terminal_is_rewritten_in_place_and_a_pipe_gets_only_what_changed(ada)
 
 
 def test_the_demo_queues_a_grpo_job_that_starts_from_the_sft_jobs_weights(ada):
-    sft, grpo = submit_demo(ada)
+    sft, grpo = submit_demo(ada).jobs
     assert (sft.training_type, grpo.training_type) == ("sft", "grpo")
     assert grpo.depends_on == sft
     assert grpo.params["init_path"] == f"runs/{sft.pk}/model"
     assert sft.params["stop_at"].startswith("eval/sampled_accuracy>=")
     assert sft.batch == grpo.batch
-
-
-def test_the_gain_is_measured_from_the_first_jobs_end_to_the_lasts():
-    sft = Job(result={"eval_after": {"eval/greedy_accuracy": 0.5}})
-    grpo = Job(result={"eval_before": {"eval/greedy_accuracy": 0.5}, "eval_after": {"eval/greedy_accuracy": 0.75}})
-    assert gain([sft, grpo]) == 0.25
-    assert gain([Job(), grpo]) is None
