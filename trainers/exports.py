@@ -1,6 +1,8 @@
 """How a trained policy leaves the run: a Hugging Face folder of its own, and the scripts' weight file."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -10,17 +12,24 @@ from trainers.atomic import replacing
 from trainers.configs import TrainConfig
 from trainers.errors import Diverged
 from trainers.paths import confine_path, weight_name
-from trainers.weights import split_experts
+from trainers.weights import StateDict, split_experts
 
 PUBLISHED = ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "LlamaForCausalLM")  # whose keys the scripts' files have
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Write the model and its tokenizer as a Hugging Face folder; an existing one is replaced only when complete."""
+    with replacing_folder(folder) as temporary:
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to write into; it takes the place of ``folder`` once the block is done."""
     temporary, previous = folder.with_name(folder.name + ".tmp"), folder.with_name(folder.name + ".old")
     shutil.rmtree(temporary, ignore_errors=True)
-    model.save_pretrained(temporary)
-    tokenizer.save_pretrained(temporary)
+    yield temporary
     shutil.rmtree(previous, ignore_errors=True)
     if folder.exists():
         folder.rename(previous)
@@ -29,7 +38,12 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folde
 
 
 def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
-    """Write the weights where the scripts look for them, in fp16 as they do; return the path as a parameter writes it.
+    """Write the weights where the scripts look for them. Returns and raises as ``publish_state``."""
+    return publish_state(split_experts(model.state_dict()), model, name=config.save_weight, save_dir=config.save_dir)
+
+
+def publish_state(state: StateDict, model: PreTrainedModel, *, name: str, save_dir: str) -> str | None:
+    """Write what ``model`` learned as one of the scripts' files, in fp16 as they do; return its path as a parameter.
 
     ``None`` for an architecture that the scripts' weight files cannot hold, such as a reward model.
 
@@ -38,15 +52,12 @@ def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
     """
     if type(model).__name__ not in PUBLISHED:
         return None
-    state = {
-        key: value.detach().to("cpu", torch.float16).contiguous()
-        for key, value in split_experts(model.state_dict()).items()
-    }
-    if any(not bool(value.isfinite().all()) for value in state.values()):
+    halved = {key: value.detach().to("cpu", torch.float16).contiguous() for key, value in state.items()}
+    if any(not bool(value.isfinite().all()) for value in halved.values()):
         raise Diverged("the weights are too large for the scripts' fp16 weight file; the run's model folder has them")
-    name = weight_name(config.save_weight, model.config.hidden_size, moe=model.config.model_type == "qwen3_moe")
-    folder = confine_path(config.save_dir, writable=True)
+    file_name = weight_name(name, model.config.hidden_size, moe=model.config.model_type == "qwen3_moe")
+    folder = confine_path(save_dir, writable=True)
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / name, shared=True) as temporary, temporary.open("wb") as file:
-        torch.save(state, file)
-    return f"{config.save_dir.rstrip('/')}/{name}"
+    with replacing(folder / file_name, shared=True) as temporary, temporary.open("wb") as file:
+        torch.save(halved, file)
+    return f"{save_dir.rstrip('/')}/{file_name}"

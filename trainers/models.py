@@ -93,15 +93,17 @@ def weight_path(config: TrainConfig) -> Path | None:
 
 
 def published_weights(config: TrainConfig, name: str, size: ModelSize, *, otherwise: str) -> Path:
-    """Return the file of the weights ``name`` in the save folder.
+    """Return the file of the weights ``name`` in the first of the config's folders that has it.
 
     Raises:
         ConfigurationError: there is no such file; ``otherwise`` says what else can be done.
     """
-    path = confine_path(config.save_dir) / weight_name(name, size.hidden_size, moe=size.use_moe)
-    if not path.exists():
-        raise ConfigurationError(f"no weights at {path}; train them first (--save_weight {name}), or {otherwise}")
-    return path
+    file_name = weight_name(name, size.hidden_size, moe=size.use_moe)
+    paths = [confine_path(folder) / file_name for folder in config.weight_folders()]
+    if found := [path for path in paths if path.exists()]:
+        return found[0]
+    looked_at = " or ".join(map(str, paths))
+    raise ConfigurationError(f"no weights at {looked_at}; train them first (--save_weight {name}), or {otherwise}")
 
 
 def load_weights(path: Path, size: ModelSize) -> PreTrainedModel:

@@ -34,12 +34,13 @@ def weight_warnings(config: TrainConfig) -> dict[str, str]:
     if name is None:
         return {}
     size = config.model_size()
-    file = f"{config.save_dir}/{weight_name(name, size.hidden_size, moe=size.use_moe)}"
-    if _is_there(file, PathKind.FILE):
+    file_name = weight_name(name, size.hidden_size, moe=size.use_moe)
+    files = [f"{folder}/{file_name}" for folder in config.weight_folders()]
+    if any(_is_there(file, PathKind.FILE) for file in files):
         return {}
     named_by = (field for field in ("from_weight", "from_student_weight") if field in type(config).model_fields)
     chosen_by = next(named_by, "start_from")
-    return {chosen_by: _("the weights %(path)s are not on this host") % {"path": file}}
+    return {chosen_by: _("the weights %(path)s are not on this host") % {"path": ", ".join(files)}}
 
 
 def _paths(config: TrainConfig) -> list[tuple[str, PathKind, str]]:

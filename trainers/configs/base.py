@@ -109,6 +109,10 @@ class TrainConfig(BaseModel):
         """Return the name of the weights that the script's own rule starts from; ``None`` for a fresh model."""
         return None
 
+    def weight_folders(self) -> tuple[str, ...]:
+        """Return the folders in which those weights are looked for, the first that has them wins."""
+        return (self.save_dir,)
+
     def replaced(self, **changes: Any) -> Self:
         """Return a copy with ``changes``, validated again."""
         return type(self).model_validate(self.model_dump() | changes)
