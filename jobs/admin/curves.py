@@ -3,9 +3,10 @@
 from typing import Any
 
 from jobs.models import Job
+from trainers.configs import TRAINING_TYPES
 
 LIMIT = 1000
-EVALUATION = "eval/greedy_accuracy"
+EVALUATIONS = sorted({metric for config_class in TRAINING_TYPES.values() for metric in config_class.eval_metrics})
 
 
 def curve_points(job: Job, *, after: int) -> list[dict[str, Any]]:
@@ -13,7 +14,8 @@ def curve_points(job: Job, *, after: int) -> list[dict[str, Any]]:
     rows = job.metrics.filter(step__gt=after).order_by("step")
     steps = list(rows.values_list("step", flat=True))
     if len(steps) > LIMIT:
-        evaluations = thinned(list(rows.filter(values__has_key=EVALUATION).values_list("step", flat=True)), LIMIT // 2)
+        evaluated = rows.filter(values__has_any_keys=EVALUATIONS)
+        evaluations = thinned(list(evaluated.values_list("step", flat=True)), LIMIT // 2)
         steps = sorted({*evaluations, *thinned(steps, LIMIT - len(evaluations))})
     found: list[dict[str, Any]] = []
     for start in range(0, len(steps), 500):  # SQLite bounds the number of values in one query

@@ -1,12 +1,14 @@
 // The curves of a job: one chart per kind of value, fed with new points only.
 window.nsCurves = (() => {
   const KINDS = [
-    ["reward", (name) => name === "reward" || name === "reward_std" || name.startsWith("rewards/")],
-    ["loss", (name) => name === "loss"],
-    ["kl", (name) => name === "kl"],
+    ["accuracy", (name) => name === "accuracy" || name === "rewards/accuracies"],
+    ["reward", (name) => name === "reward" || name === "reward_std" || name === "margin" || name.startsWith("rewards/")],
+    ["value", (name) => name.startsWith("value/")],
+    ["loss", (name) => name === "loss" || name.endsWith("_loss")],
+    ["kl", (name) => name === "kl" || name === "approx_kl"],
     ["length", (name) => name === "completions/mean_length" || name === "completions/mean_terminated_length"],
-    ["eval", (name) => name.startsWith("eval/") && name.endsWith("accuracy")],
-    ["rate", (name) => name === "learning_rate"],
+    ["eval", (name) => /^eval\/(.*accuracy|loss|margin)$/.test(name)],
+    ["rate", (name) => name.endsWith("learning_rate")],
   ];
   const COLOURS = ["#9333ea", "#0891b2", "#d97706", "#16a34a", "#dc2626", "#64748b", "#db2777"];
   const place = document.getElementById("ns-curves");
