@@ -71,14 +71,21 @@ class Schedule:
     def rows_of(self, step: int) -> list[int]:
         """Return the indices of the rows that this rank trains on in step ``step``."""
         order = _order(self.rows, self.seed, self.epoch_of(step))
-        first = (self.step_in_epoch(step) - 1) // self.updates_per_batch * self.rows_per_batch
+        first = self._first_place(step)
         return self.share(order[first : first + self.rows_per_batch])
+
+    def batch_size_of(self, step: int) -> int:
+        """Return how many rows all ranks together train on in step ``step``."""
+        return min(self.rows_per_batch, self.rows - self._first_place(step))
 
     def share(self, batch: Sequence[Item]) -> list[Item]:
         """Return this rank's rows of an optimizer batch: neighbours, and on every rank as many up to one."""
         each, more = divmod(len(batch), self.world_size)
         start = self.rank * each + min(self.rank, more)
         return list(batch[start : start + each + (self.rank < more)])
+
+    def _first_place(self, step: int) -> int:
+        return (self.step_in_epoch(step) - 1) // self.updates_per_batch * self.rows_per_batch
 
     def identity(self) -> dict[str, int]:
         """Return what must be unchanged for a checkpoint's step to mean the same rows."""
