@@ -17,19 +17,29 @@ from trainers.ranks import ALONE, Ranks
 
 State = dict[str, Any]
 Parts = Mapping[str, Any]  # whatever a run trains or keeps, by name: each has state_dict() and load_state_dict()
-KEYS = {"step", "epoch", "random", "extra"}
+KEYS = {"step", "epoch", "made_with", "random", "extra"}
 START_OVER = "start over with --from_resume 0, or start a new job"
 
 
-def training_state(parts: Parts, *, step: int, epoch: int, extra: State | None = None, ranks: Ranks = ALONE) -> State:
-    """Return the state after optimizer step ``step``; ``extra`` is the algorithm's own, of tensors and plain values.
+def training_state(
+    parts: Parts,
+    *,
+    step: int,
+    epoch: int,
+    made_with: State | None = None,
+    extra: State | None = None,
+    ranks: Ranks = ALONE,
+) -> State:
+    """Return the state after optimizer step ``step``.
 
+    ``extra`` is the algorithm's own, of tensors and plain values; ``made_with`` is what ``trainers.identity`` compares.
     Parts are alike on every rank; random generators and ``extra`` are kept for each.
     """
     return {
         **{name: part.state_dict() for name, part in parts.items()},
         "step": step,
         "epoch": epoch,
+        "made_with": made_with or {},
         "random": ranks.gather(random_state()),
         "extra": ranks.gather(extra or {}),
     }

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 from trainers.configs import TRAINING_TYPES, Group, TrainConfig, about, choices_of
@@ -20,8 +20,9 @@ class RunOptions(BaseModel):
 
     run_dir: str | None = None
     device: str | None = None
+    processes: int = Field(1, ge=1)
 
-    @field_validator("*")
+    @field_validator("run_dir", "device")
     @classmethod
     def refuse_unprintable_text(cls, value: str | None) -> str | None:
         if value is not None and not value.isprintable():
@@ -120,6 +121,11 @@ def _add_flags(parser: argparse.ArgumentParser, config_class: type[TrainConfig])
         help="folder of log, metrics, samples, checkpoint and model (default: a new one under runs/)",
     )
     where.add_argument("--device", default=argparse.SUPPRESS, help="cpu or cuda:N (default: cuda:0 where there is one)")
+    where.add_argument(
+        "--processes",
+        default=argparse.SUPPRESS,
+        help="processes that share every optimizer step, one per GPU; each takes batch_size rows (default: 1)",
+    )
     groups = {group: parser.add_argument_group(group.value) for group in Group}
     for name, field in config_class.model_fields.items():
         groups[about(field).group].add_argument(

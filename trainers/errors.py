@@ -18,6 +18,10 @@ class Diverged(Exception):
     """A loss or a gradient is no finite number any more; the last checkpoint is from before it."""
 
 
+class Parted(Exception):
+    """Another process of the run is gone; why, it says itself if it can."""
+
+
 @contextmanager
 def as_configuration_error(what: str, advice: str = "") -> Iterator[None]:
     """Turn whatever a library makes of a damaged file into one line: ``what``, the reason in brackets, ``advice``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataset.errors import DataError
 from trainers.cli import BAD_CONFIGURATION
 from trainers.configs import RolloutConfig, TrainConfig
-from trainers.errors import ConfigurationError, Diverged, Stopped, first_line, is_disk_full, is_out_of_memory
+from trainers.errors import ConfigurationError, Diverged, Parted, Stopped, first_line, is_disk_full, is_out_of_memory
 from trainers.paths import PathRefused
 
 DONE, FAILED, STOPPED, OUT_OF_MEMORY = 0, 1, 3, 4
@@ -30,6 +30,8 @@ def exit_of(error: Exception, config: TrainConfig) -> Exit:
             return _said(STOPPED, str(error), error)
         case Diverged():
             return _said(FAILED, f"error: {error}", error)
+        case Parted():
+            return Exit(FAILED, "", "")  # the reason is another process's
         case _ if is_disk_full(error):
             line = "the disk is full; make room, then resume from the last checkpoint"
             return Exit(FAILED, line, f"error: {line}")

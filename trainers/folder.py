@@ -12,14 +12,15 @@ from typing import Any, TextIO
 from trainers.atomic import replacing
 from trainers.cli import Command, command_line
 from trainers.paths import confine_path
+from trainers.processes import is_main, world_size
 
 
 class RunFolder:
     """One folder under ``runs/``, or wherever ``--run_dir`` says."""
 
-    def __init__(self, name: str, *, writes: bool = True) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.writes = writes  # of several ranks only the main one does
+        self.writes = is_main()  # of several ranks only the main one does
         self.path = confine_path(name, writable=True)
         self.path.mkdir(parents=True, exist_ok=True)
         self.pumped = os.environ.get("NIGHTSHIFT_PUMPED") == "1"  # then the worker writes log.txt from our output
@@ -30,11 +31,11 @@ class RunFolder:
             return
         line = shlex.join(["python", *command_line(command.config, self.name)])
         device = f" --device {command.options.device}" if command.options.device else ""
-        self.log(f"$ {line}{device}")
+        processes = f" --processes {world_size()}" if world_size() > 1 else ""
+        self.log(f"$ {line}{device}{processes}")
         (self.path / "result.json").unlink(missing_ok=True)
         if not command.config.from_resume:
-            if (checkpoint := self.path / "checkpoint").exists():
-                shutil.rmtree(checkpoint)  # one that cannot be removed must not be resumed from later
+            self._remove_checkpoint()
             for name in ("metrics.jsonl", "samples.jsonl"):
                 (self.path / name).unlink(missing_ok=True)
         self.write_json("config.json", {"type": command.config.type_name, **command.config.model_dump()})
@@ -59,6 +60,15 @@ class RunFolder:
             return int(json.loads((self.path / "checkpoint" / "meta.json").read_bytes())["step"])
         except (OSError, ValueError, LookupError, TypeError):
             return None
+
+    def _remove_checkpoint(self) -> None:
+        """Remove it at once: half of one, or one that cannot be removed, must not be resumed from later."""
+        checkpoint, old = self.path / "checkpoint", self.path / "checkpoint.old"
+        if old.exists():
+            shutil.rmtree(old)
+        if checkpoint.exists():
+            checkpoint.rename(old)
+            shutil.rmtree(old)
 
     def _write(self, stream: TextIO, text: str) -> None:
         stream.write(text + "\n")

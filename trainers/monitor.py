@@ -2,11 +2,11 @@
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from trainers.configs import TrainConfig
-from trainers.errors import ConfigurationError
+from trainers.errors import ConfigurationError, first_line
 
 
 class Monitor(Protocol):
@@ -39,3 +39,13 @@ def open_monitor(config: TrainConfig, *, name: str, folder: str) -> Monitor | No
         local = {"mode": os.environ.get("SWANLAB_MODE", "local"), "logdir": f"{folder}/swanlab"}
     monitor: Monitor = library.init(project=config.train_project, name=name, config=config.model_dump(), **local)
     return monitor
+
+
+def close_monitor(monitor: Monitor | None, *, log: Callable[[str], None]) -> None:
+    """Let the monitor send what is left; a run does not fail by it."""
+    if monitor is None:
+        return
+    try:
+        monitor.finish()
+    except Exception as error:
+        log(f"warning: the monitor did not finish: {first_line(error)}")

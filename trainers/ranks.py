@@ -6,7 +6,8 @@ so no forward pass can go around the reduction, and rollouts and scoring use the
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from trainers.errors import Parted, is_out_of_memory
+
+MEETING_POINT = "NIGHTSHIFT_MEETING_POINT"  # where processes that `--processes` started find each other
 Item = TypeVar("Item")
 
 
@@ -23,6 +27,7 @@ class Ranks:
 
     rank: int = 0
     world_size: int = 1
+    local_rank: int = 0  # among those of this machine: its GPU
 
     @property
     def is_main(self) -> bool:
@@ -33,7 +38,8 @@ class Ranks:
         """Return the sum of ``value`` over the ranks, without gradient."""
         total = torch.as_tensor(value).detach().clone()
         if self.world_size > 1:
-            dist.all_reduce(total)
+            with together():
+                dist.all_reduce(total)
         return total
 
     def any(self, flag: bool) -> bool:
@@ -45,7 +51,8 @@ class Ranks:
         if self.world_size == 1:
             return [value]
         found: list[Any] = [None] * self.world_size
-        dist.all_gather_object(found, value)
+        with together():
+            dist.all_gather_object(found, value)
         return found
 
     def cat(self, value: Tensor) -> Tensor:
@@ -66,7 +73,8 @@ class Ranks:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([parameter.grad.flatten() for parameter in trained])  # type: ignore[union-attr]  # set above
-        dist.all_reduce(flat)
+        with together():
+            dist.all_reduce(flat)
         for parameter, part in zip(trained, flat.split([p.numel() for p in trained]), strict=True):
             parameter.grad = part.view_as(parameter)
 
@@ -75,24 +83,42 @@ class Ranks:
         """Give every rank the main rank's weights."""
         if self.world_size > 1:
             for tensor in model.state_dict().values():
-                dist.broadcast(tensor, src=0)
+                with together():
+                    dist.broadcast(tensor, src=0)
 
     def wait(self) -> None:
         """Return once every rank has come here."""
         if self.world_size > 1:
-            dist.barrier()
+            with together():
+                dist.barrier()
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Turn what a library says when another process is gone into ``Parted``."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        raise Parted(str(error)) from error
 
 
 ALONE = Ranks()
 
 
 def join_ranks() -> Ranks:
-    """Meet the processes that ``torchrun`` started beside this one; alone without it."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return Ranks()
+    """Meet the processes that ``torchrun`` or ``--processes`` started beside this one; alone without them."""
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    if world_size == 1:
+        return ALONE
+    rank = int(os.environ["RANK"])
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend)
-    return Ranks(dist.get_rank(), dist.get_world_size())
+    with together():
+        dist.init_process_group(
+            backend, init_method=os.environ.get(MEETING_POINT, "env://"), rank=rank, world_size=world_size
+        )
+    return Ranks(rank, world_size, int(os.environ.get("LOCAL_RANK", rank)))
 
 
 def leave_ranks() -> None:

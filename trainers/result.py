@@ -11,11 +11,13 @@ from trainers.folder import RunFolder
 from trainers.paths import PathRefused, confine_path
 from trainers.records import Records
 
+LIBRARIES = ("torch", "transformers", "peft", "numpy")
+
 
 def write_result(
-    folder: RunFolder, config: TrainConfig, ending: Exit, *, seconds: float, records: Records, progress: dict[str, Any]
+    folder: RunFolder, config: TrainConfig, ending: Exit, *, seconds: float, records: Records, facts: dict[str, Any]
 ) -> None:
-    """Write result.json: exit code, error, progress, the first and last of every metric, and what it ran on."""
+    """Write result.json: exit code, error, ``facts`` of the run, the first and last of every metric, what it ran on."""
     first_evaluation, last_evaluation = records.evaluations.get(0), None
     if records.evaluations:
         last_evaluation = records.evaluations[max(records.evaluations)]
@@ -24,7 +26,7 @@ def write_result(
         {
             "exit_code": ending.code,
             "error": None if ending.code == DONE else ending.line,
-            **progress,
+            **facts,
             "checkpoint_step": folder.checkpoint_step(),
             "seconds": round(seconds, 3),
             "first": records.first,
@@ -32,17 +34,23 @@ def write_result(
             "eval_before": first_evaluation,
             "eval_after": last_evaluation,
             "seed": config.seed,
-            "versions": {name: version(name) for name in ("torch", "transformers")}
-            | {"python": platform.python_version()},
-            "data_sha256": data_digest(config),
+            "versions": {name: version(name) for name in LIBRARIES} | {"python": platform.python_version()},
         },
     )
 
 
-def data_digest(config: TrainConfig) -> str | None:
-    """Return the digest of the data file, ``None`` where there is none that may be read."""
+def data_digests(config: TrainConfig) -> dict[str, str | None]:
+    """Return the digests of the training data, and of the evaluation's where there is one."""
+    digests = {"data_sha256": data_digest(config.data_path)}
+    if config.eval_data_path is not None:
+        digests["eval_data_sha256"] = data_digest(config.eval_data_path)
+    return digests
+
+
+def data_digest(value: str) -> str | None:
+    """Return the digest of a data file, ``None`` where there is none that may be read."""
     try:
-        path = confine_path(config.data_path)
+        path = confine_path(value)
         if not path.is_file():
             return None
         with path.open("rb") as file:

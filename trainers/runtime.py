@@ -1,7 +1,6 @@
 """What an algorithm knows of its execution: device, step, records, checkpoint, evaluation, and its orderly end."""
 
 import math
-import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dataset.errors import Skipped
 from trainers.checkpoint import (
+    START_OVER,
     Parts,
     kept_model,
     load_checkpoint,
@@ -28,7 +28,8 @@ from trainers.checkpoint import (
 from trainers.configs import TrainConfig, stop_at_parts
 from trainers.errors import ConfigurationError, Stopped
 from trainers.exports import publish, save_model
-from trainers.monitor import Monitor, open_monitor
+from trainers.identity import identity_of, require_same
+from trainers.monitor import Monitor
 from trainers.ranks import ALONE, Ranks
 from trainers.records import Records
 from trainers.schedule import Schedule
@@ -63,6 +64,8 @@ class Run:
     extra: dict[str, Any] = field(default_factory=dict)
     stop_requested: bool = False
     rows_skipped: int = 0
+    data_sha256: str | None = None
+    device_name: str | None = None
     schedule: Schedule = field(init=False)
     _parts: Parts = field(default_factory=dict)
     _resumed: bool = False
@@ -80,6 +83,11 @@ class Run:
         if self.device.type == "cpu" or self.config.dtype == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=getattr(torch, self.config.dtype))
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows of the data are trained on; 0 until they are read."""
+        return self.schedule.rows if self.total_steps else 0
 
     @property
     def kept_model(self) -> Path | None:
@@ -124,7 +132,9 @@ class Run:
 
     def keep_reference(self, reference: nn.Module) -> None:
         """Hold on to the weights a run started from: a resumed run goes on with them, whatever became of their file."""
-        if self._resumed and (kept := load_reference(self.folder)) is not None:
+        if self._resumed:
+            if (kept := load_reference(self.folder)) is None:
+                raise ConfigurationError(f"the checkpoint holds no reference: its run had no KL term; {START_OVER}")
             reference.load_state_dict(kept)
         elif self.ranks.is_main:
             save_reference(self.folder, reference)
@@ -208,11 +218,17 @@ class Run:
         """Write a checkpoint of this step, unless there is one."""
         if self._saved_step == self.step:
             return
-        extra = {**self.extra, "schedule": self.schedule.identity(), "scaler": self.scaler.state_dict()}
-        epoch = self.schedule.epoch_of(self.step)
-        state = training_state(self._parts, step=self.step, extra=extra, epoch=epoch, ranks=self.ranks)
+        state = training_state(
+            self._parts,
+            step=self.step,
+            epoch=self.schedule.epoch_of(self.step),
+            made_with=self._identity(),
+            extra={**self.extra, "scaler": self.scaler.state_dict()},
+            ranks=self.ranks,
+        )
         if self.ranks.is_main:
             save_checkpoint(self.folder, state)
+        self.ranks.wait()  # a process that ended meanwhile would have this one ended too
         self._saved_step = self.step
 
     def finish(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Outcome:
@@ -229,17 +245,17 @@ class Run:
         return Outcome(self.step, self.total_steps, self.step < self.total_steps, published)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        extra = restore(state, {}, ranks=self.ranks)
-        made_with, now = extra.pop("schedule"), self.schedule.identity()
+        require_same(state["made_with"], self._identity())
+        extra = restore(state, self._parts, ranks=self.ranks)
         scaler = extra.pop("scaler")
-        if changed := [f"{name} {made_with[name]}, now {now[name]}" for name in now if made_with[name] != now[name]]:
-            raise ConfigurationError(f"the checkpoint was made with {'; '.join(changed)}; start a new job instead")
-        restore(state, self._parts, ranks=self.ranks)
         if self.scaler.is_enabled() and scaler:
             self.scaler.load_state_dict(scaler)
         self.step, self.extra, self._saved_step = state["step"], extra, state["step"]
         self._resumed = True
         self.log(f"resumed from the checkpoint at step {self.step}")
+
+    def _identity(self) -> dict[str, Any]:
+        return identity_of(self.config, self.schedule, self.ranks, self.data_sha256)
 
     def _evaluation_due(self) -> bool:
         interval = self.config.eval_interval
@@ -259,49 +275,3 @@ def reached(stop_at: str | None, values: Mapping[str, float]) -> bool:
     if metric not in values:
         return False
     return values[metric] >= bound if relation == ">=" else values[metric] <= bound
-
-
-def build_run(
-    config: TrainConfig, folder: Path, *, device: str | None, log: Callable[[str], None], ranks: Ranks = ALONE
-) -> Run:
-    """Return the run of ``config``, its device chosen and every random generator seeded; the main rank logs.
-
-    Raises:
-        ConfigurationError: there is no such device.
-    """
-    if not ranks.is_main:
-        log = _silent
-    chosen = choose_device(device, local_rank=ranks.rank)
-    if chosen.type == "cpu":
-        ignored = "" if config.dtype == "float32" else f" (dtype {config.dtype} is for GPUs)"
-        log(f"device: cpu, {torch.get_num_threads()} threads, float32{ignored}")
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # slow and no use here
-    else:
-        log(f"device: {chosen} ({torch.cuda.get_device_name(chosen)}), {config.dtype}")
-    if ranks.world_size > 1:
-        log(f"{ranks.world_size} processes: every optimizer step takes {ranks.world_size} times the batch")
-    random.seed(config.seed)
-    torch.manual_seed(config.seed)
-    monitor = open_monitor(config, name=folder.name, folder=str(folder)) if ranks.is_main else None
-    return Run(config, folder, chosen, Records(folder, writes=ranks.is_main), log, monitor, ranks)
-
-
-def choose_device(name: str | None, *, local_rank: int = 0) -> torch.device:
-    """Return the device of that name; without one this rank's GPU, else the CPU."""
-    found = torch.cuda.device_count()
-    name = name or (f"cuda:{local_rank}" if found else "cpu")
-    if name == "cpu":
-        return torch.device("cpu")
-    kind, _, number = name.partition(":")
-    if kind != "cuda" or not (number or "0").isdecimal() or int(number or 0) >= found:
-        raise ConfigurationError(
-            f"--device {name}: there are {found} GPUs here; use cpu"
-            + "".join(f", cuda:{index}" for index in range(found))
-        )
-    torch.cuda.set_device(int(number or 0))
-    return torch.device("cuda", int(number or 0))
-
-
-def _silent(line: str) -> None:
-    """Log nothing: only the main rank does."""

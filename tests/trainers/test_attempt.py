@@ -122,7 +122,7 @@ def test_a_file_that_is_no_checkpoint_is_one_line(home, capfd):
     run_sft("runs/1", max_steps=1)
     torch.save({"model": {}, "step": 1}, home / "runs" / "1" / "checkpoint" / "state.pt")
     assert run_sft("runs/1", from_resume=1) == 2
-    assert "is no checkpoint: it has no epoch, extra, random;" in capfd.readouterr().err
+    assert "is no checkpoint: it has no epoch, extra, made_with, random;" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

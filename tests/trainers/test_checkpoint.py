@@ -19,7 +19,7 @@ folder, step = pathlib.Path(sys.argv[1]), 0
 while True:
     step += 1
     save_checkpoint(folder, {"step": step, "epoch": 1, "model": torch.full((2_000_000,), float(step)),
-                             "optimizer": {}, "random": {}, "extra": {}})
+                             "made_with": {}, "random": {}, "extra": {}})
     print(step, flush=True)
 """
 

@@ -92,7 +92,7 @@ def test_the_random_state_is_that_of_before(home):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from trainers.evaluation import evaluate_answers
-    from trainers.runtime import build_run
+    from trainers.preparation import build_run
 
     folder = home / "runs" / "1"
     folder.mkdir()

@@ -3,7 +3,7 @@ import torch
 from trainers.configs import SFTConfig
 from trainers.ranks import ALONE
 from trainers.records import read_rows
-from trainers.runtime import build_run
+from trainers.preparation import build_run
 from trainers.schedule import Schedule
 
 
