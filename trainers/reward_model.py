@@ -1,13 +1,15 @@
 """A frozen model that scores conversations: a sequence-classification folder, or code that offers ``get_score``."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dataset.conversations import render
+from dataset.conversations import tokenize_conversation
 from dataset.formats import Turn
+from trainers.batches import micro_batches
 from trainers.errors import ConfigurationError, as_configuration_error
 from trainers.models import vocabulary_of
 from trainers.reward_folder import WAYS_OUT, find_reward_model
@@ -42,22 +44,15 @@ def _load_classifier(folder: Path, device: torch.device) -> ScoreConversations:
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     by_lengths = model.config.pad_token_id is None and hasattr(model, "score")  # it learned to score the last token
     model.config.pad_token_id = tokenizer.pad_token_id
+    longest = getattr(model.config, "max_position_embeddings", None)
     _freeze(model, device)
 
     @torch.no_grad()
     def score(conversations: Sequence[list[Turn]]) -> list[float]:
-        texts = [conversation_text(tokenizer, turns) for turns in conversations]
+        rows = [conversation_ids(tokenizer, turns, max_length=longest) for turns in conversations]
         scores: list[float] = []
-        for start in range(0, len(texts), ROWS_AT_ONCE):
-            batch = tokenizer(
-                texts[start : start + ROWS_AT_ONCE],
-                add_special_tokens=not tokenizer.chat_template,
-                padding=True,
-                truncation=True,
-                return_tensors="pt",
-                return_token_type_ids=False,
-                max_length=getattr(model.config, "max_position_embeddings", None),
-            ).to(device)
+        for part in micro_batches(rows, ROWS_AT_ONCE):
+            batch = tokenizer.pad({"input_ids": list(part)}, return_tensors="pt", verbose=False).to(device)
             found = score_conversations(model, **batch)[0] if by_lengths else model(**batch).logits.float().squeeze(-1)
             scores += found.tolist()
         return scores
@@ -81,18 +76,24 @@ def _load_remote_code(folder: Path, device: torch.device) -> ScoreConversations:
     return score
 
 
-def conversation_text(tokenizer: Any, turns: list[Turn]) -> str:
-    """Return the conversation as the tokenizer's chat template writes it, or plainly where it has none.
+def conversation_ids(tokenizer: Any, turns: list[Turn], *, max_length: int | None) -> list[int]:
+    """Return the last ``max_length`` tokens of the conversation, in the words of the chat template if there is one.
+
+    What the assistant says last is tokenized apart from the rest, as when it was sampled and as ``trainers.reward``
+    learns it.
 
     Raises:
         ConfigurationError: the template refuses the conversation.
     """
-    if tokenizer.chat_template:
-        try:
-            return render(tokenizer, turns)
-        except ValueError as error:
-            raise ConfigurationError(f"the reward model cannot read a conversation: {error}") from None
-    return "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+    if not tokenizer.chat_template:
+        text = "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+        plain: list[int] = tokenizer(text, truncation=max_length is not None, max_length=max_length)["input_ids"]
+        return plain
+    try:
+        ids = tokenize_conversation(tokenizer, turns, sys.maxsize, last_only=True)["input_ids"]
+    except ValueError as error:
+        raise ConfigurationError(f"the reward model cannot read a conversation: {error}") from None
+    return ids if max_length is None else ids[-max_length:]
 
 
 def _freeze(model: Any, device: torch.device) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainers.grpo_runs import save_start
+from tests.trainers.pair_runs import ANSWERED, write_pairs
 
 SUMS = [
     ("07+38", "045"),
@@ -39,3 +40,10 @@ def start(home: Path) -> Path:
     """Return a state folder that holds data and random weights to start from."""
     save_start(home)
     return home / "runs"
+
+
+@pytest.fixture
+def pairs(start: Path) -> Path:
+    """Return the runs of a state folder that holds preference pairs and random weights to start from."""
+    write_pairs(start / "pairs.jsonl", ANSWERED)
+    return start

@@ -6,10 +6,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForSequenceClassification
 
+from dataset.conversations import render
 from tests.trainers.grpo_runs import SIZES, TOKENIZER, run_grpo, save_start
 from trainers.errors import ConfigurationError
 from trainers.records import read_rows
-from trainers.reward_model import conversation_text, load_reward_model
+from trainers.reward_model import load_reward_model
 
 CPU = torch.device("cpu")
 ASKED = {"role": "user", "content": "07+38="}
@@ -69,7 +70,7 @@ def test_scores_are_those_of_one_conversation_at_a_time(home):
     tokenizer = AutoTokenizer.from_pretrained(home / "judge")
     expected = []
     for turns in CONVERSATIONS:
-        ids = tokenizer(conversation_text(tokenizer, turns), add_special_tokens=False, return_tensors="pt").input_ids
+        ids = tokenizer(render(tokenizer, turns), add_special_tokens=False, return_tensors="pt").input_ids
         expected.append(model(input_ids=ids).logits.item())
     assert found == pytest.approx(expected, abs=1e-5)
     assert len(set(found)) == 3
