@@ -84,13 +84,9 @@ class TokenSums:
 
     def values(self, ranks: Ranks) -> dict[str, float]:
         """Return the means and the largest values over all ranks."""
-        everywhere = ranks.gather((self.sums, self.largest))
-        sums: dict[str, list[tuple[float, int]]] = {}
-        largest: dict[str, float] = {}
-        for their_sums, their_largest in everywhere:  # a rank without a micro-batch in this step has no names
-            for name, part in their_sums.items():
-                sums.setdefault(name, []).append(part)
-            for name, value in their_largest.items():
-                largest[name] = max(largest.get(name, 0.0), value)
-        means = {name: sum(t for t, _ in parts) / max(sum(n for _, n in parts), 1) for name, parts in sums.items()}
-        return means | largest
+        everywhere = ranks.gather((self.sums, self.largest))  # a rank without a row of this step has no names
+        parts = [(name, part) for sums, _ in everywhere for name, part in sums.items()]
+        totals = {name: [part for known, part in parts if known == name] for name, _ in parts}
+        means = {name: sum(t for t, _ in held) / max(sum(n for _, n in held), 1) for name, held in totals.items()}
+        peaks = [(name, value) for _, largest in everywhere for name, value in largest.items()]
+        return means | {name: max(value for known, value in peaks if known == name) for name, _ in peaks}
