@@ -144,6 +144,17 @@ def test_texts_that_are_too_long_are_cut_and_still_end(home):
     assert run_pretrain("runs/1", max_seq_len=4, max_steps=1) == 0
 
 
+def test_a_tokenizer_whose_padding_is_its_end_token_trains_alike(home):
+    save_start(home)
+    flags = {"init_path": "runs/start/model", "max_steps": 2}
+    assert run_pretrain("runs/own", **flags) == 0
+    settings = home / "runs" / "start" / "model" / "tokenizer_config.json"
+    settings.write_text(settings.read_text().replace('"pad_token": "<|endoftext|>"', '"pad_token": "<|im_end|>"'))
+    assert AutoTokenizer.from_pretrained(settings.parent).pad_token_id == 2
+    assert run_pretrain("runs/shared", **flags) == 0
+    assert metrics_of(home / "runs" / "own") == metrics_of(home / "runs" / "shared")
+
+
 def test_numbers_that_are_not_finite_end_the_run_with_the_step(home, capfd):
     assert run_pretrain("runs/1", max_steps=1) == 0
     path = home / "runs" / "1" / "checkpoint" / "state.pt"

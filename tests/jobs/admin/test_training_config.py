@@ -38,6 +38,23 @@ def test_the_grpo_smoke_test_starts_from_what_the_sft_one_leaves(db):
     assert (grpo.reasoning, grpo.reward_model_path, grpo.max_steps) == (False, "none", 5)
 
 
+def test_every_smoke_test_that_names_weights_finds_them_where_another_leaves_them(db):
+    pretrain, sft, lora = (builtin(name, "CPU smoke test").config() for name in ("pretrain", "sft", "lora"))
+    assert (pretrain.from_weight, pretrain.save_weight) == ("none", "pretrain")
+    assert (sft.from_weight, sft.save_weight, lora.from_weight) == ("none", "full_sft", "full_sft")
+    assert {config.save_dir for config in (pretrain, sft, lora)} == {"../out/smoke"}
+    assert {config.model_size() for config in (pretrain, sft, lora)} == {sft.model_size()}
+
+
+def test_reasoning_is_sft_as_train_reason_did_it(db):
+    config = builtin("sft", "Reasoning").config()
+    assert (config.save_weight, config.from_weight, config.save_dir) == ("reason", "dpo", "../out")
+    assert (config.epochs, config.batch_size, config.learning_rate) == (1, 8, 1e-6)
+    assert (config.accumulation_steps, config.grad_clip) == (1, 1.0)
+    assert (config.log_interval, config.save_interval, config.max_seq_len) == (100, 100, 720)
+    assert config.data_path == "../dataset/r1_mix_1024.jsonl"
+
+
 def test_a_person_keeps_their_own(mei, browse):
     browse(mei).post(ADD, posted(learning_rate="0.01"))
     saved = TrainingConfig.objects.get(name="mine")
