@@ -37,6 +37,13 @@ _SMOKE_TESTS: dict[str, dict[str, Any]] = {
         "reasoning": False,
         "reward_model_path": "none",
     },
+    "spo": {
+        "data_path": "../dataset/rlaif-mini.jsonl",
+        "batch_size": 4,
+        "max_gen_len": 16,
+        "reasoning": False,
+        "reward_model_path": "none",
+    },
     "distillation": {
         "data_path": "../dataset/sft-mini.jsonl",
         "batch_size": 8,
