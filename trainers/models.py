@@ -34,8 +34,7 @@ def load_policy(
     Raises:
         ConfigurationError: the weights are missing, or do not fit the parameters or the tokenizer.
     """
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    quiet_transformers()
     if kept is not None and (found := kept_architecture(kept)) is not None:
         return from_config(found)
     if config.init_path is not None:
@@ -48,6 +47,12 @@ def load_policy(
         model = load_weights(path, config.model_size())
         check_vocabulary(model, tokenizer, padded=False)
     return model
+
+
+def quiet_transformers() -> None:
+    """Keep the library's notes and progress bars out of the log."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
 
 
 def kept_architecture(folder: Path) -> PretrainedConfig | None:
@@ -118,6 +123,9 @@ def load_weights(path: Path, size: ModelSize) -> PreTrainedModel:
         for name in ("hidden_size", "num_hidden_layers"):
             if (held := getattr(found, name)) != (asked := getattr(size, name)):
                 raise ConfigurationError(f"{path} has {name} {held}, but {name} {asked} was asked for")
+        if (held := hasattr(found, "num_experts")) != size.use_moe:
+            kinds = {True: "a mixture of experts", False: "a dense model"}
+            raise ConfigurationError(f"{path} holds {kinds[held]}, but {kinds[size.use_moe]} was asked for")
         model = from_config(found)
     if misfit := compare_states(model.state_dict(), state):
         raise ConfigurationError(f"{path} does not fit {type(model).__name__}: {misfit}")
@@ -143,8 +151,8 @@ def compare_states(expected: StateDict, found: StateDict) -> str:
     )
 
 
-def load_folder(folder: Path) -> PreTrainedModel:
-    """Return the causal language model of a Hugging Face folder; every key and every shape has to fit.
+def load_folder(folder: Path, *, kind: Any = AutoModelForCausalLM) -> PreTrainedModel:
+    """Return the model of a Hugging Face folder, a causal language model; every key and every shape has to fit.
 
     Raises:
         ConfigurationError: there is none, or its weights leave a part of the model random.
@@ -152,7 +160,7 @@ def load_folder(folder: Path) -> PreTrainedModel:
     if not (folder / "config.json").exists():
         raise ConfigurationError(f"no model in {folder}: it has no config.json")
     with as_configuration_error(f"no model can be loaded from {folder}"):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = kind.from_pretrained(
             folder,
             dtype=torch.float32,
             local_files_only=True,
@@ -165,6 +173,8 @@ def load_folder(folder: Path) -> PreTrainedModel:
     misfits = [f"{what}: {', '.join(map(str, sorted(report[key])[:3]))}" for what, key in kinds.items() if report[key]]
     if misfits:
         raise ConfigurationError(f"the weights in {folder} do not fit its config.json: {'; '.join(misfits)}")
+    if (head := model.get_output_embeddings()) is not None and head.weight is not model.get_input_embeddings().weight:
+        model.config.tie_word_embeddings = False  # as its weights are, whatever it said: a resume builds it from this
     return model  # type: ignore[no-any-return]  # the library is not typed
 
 

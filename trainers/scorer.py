@@ -1,6 +1,7 @@
 """A model that scores conversations: the backbone of a language model, and a head that reads its last token's state."""
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,24 @@ from transformers.models.qwen3_moe.modeling_qwen3_moe import load_balancing_loss
 
 from trainers.configs import TrainConfig
 from trainers.errors import ConfigurationError, as_configuration_error
-from trainers.models import kept_architecture, load_policy, moe_options
+from trainers.models import (
+    check_vocabulary,
+    kept_architecture,
+    load_folder,
+    load_policy,
+    moe_options,
+    quiet_transformers,
+)
+from trainers.paths import confine_path
+from trainers.tokenizer import tokenizer_folder
 
 
 def load_scorer(
     config: TrainConfig, tokenizer: PreTrainedTokenizerBase, *, kept: Path | None = None
 ) -> PreTrainedModel:
     """Return the language model that training starts from with a fresh head that scores, in fp32 on the CPU.
+
+    A folder of ``init_path`` that holds a reward model already is taken as it is.
 
     Args:
         config: Of the run.
@@ -27,8 +39,13 @@ def load_scorer(
     Raises:
         ConfigurationError: as ``load_policy``, or transformers has no class that scores for the architecture.
     """
+    quiet_transformers()
     if kept is not None and (found := kept_architecture(kept)) is not None:
         return _from_config(found)
+    if config.init_path is not None and _scores(folder := confine_path(config.init_path)):
+        scorer = _with_a_score(load_folder(folder, kind=AutoModelForSequenceClassification))
+        check_vocabulary(scorer, tokenizer, padded=tokenizer_folder(config) == folder)
+        return scorer
     policy = load_policy(config, tokenizer)
     described = copy.deepcopy(policy.config)
     described.num_labels = 1
@@ -65,9 +82,22 @@ def _balance(scorer: Any, outputs: Any, attention_mask: Tensor) -> Tensor | floa
     return weighted
 
 
+def _scores(folder: Path) -> bool:
+    with as_configuration_error(f"no model can be loaded from {folder}"):
+        described = json.loads((folder / "config.json").read_bytes()) if (folder / "config.json").exists() else {}
+        return any(kind.endswith("ForSequenceClassification") for kind in described.get("architectures") or [])
+
+
 def _from_config(described: PretrainedConfig) -> PreTrainedModel:
     with as_configuration_error(f"transformers has no class that scores for {described.model_type} models"):
         scorer: PreTrainedModel = AutoModelForSequenceClassification.from_config(described, dtype=torch.float32)
-    if not hasattr(scorer, "score"):
-        raise ConfigurationError(f"{type(scorer).__name__} does not score its last token; start from another model")
+    return _with_a_score(scorer)
+
+
+def _with_a_score(scorer: PreTrainedModel) -> PreTrainedModel:
+    if not hasattr(scorer, "score") or scorer.config.num_labels != 1:
+        raise ConfigurationError(
+            f"{type(scorer).__name__} with {scorer.config.num_labels} labels gives no score of the last token; "
+            "start from another model"
+        )
     return scorer

@@ -46,6 +46,26 @@ def test_an_architecture_without_a_class_that_scores_is_one_line(home):
         scorer_of(home)
 
 
+def test_a_reward_model_is_taken_as_it_is(home):
+    save_start(home)
+    folder = home / "runs" / "start" / "model"
+    first = scorer_of(home)
+    first.score.weight.data.fill_(0.5)
+    first.save_pretrained(folder)
+    found = scorer_of(home).state_dict()
+    assert found.keys() == first.state_dict().keys()
+    assert all(torch.equal(found[name], value) for name, value in first.state_dict().items())
+
+
+def test_a_classifier_of_two_labels_gives_no_score(home):
+    save_start(home)
+    first = scorer_of(home)
+    first.config.num_labels = 2
+    type(first)(first.config).save_pretrained(home / "runs" / "start" / "model")
+    with pytest.raises(ConfigurationError, match=r"^Qwen3ForSequenceClassification with 2 labels gives no score "):
+        scorer_of(home)
+
+
 @pytest.mark.parametrize("kind", [tiny_qwen3, tiny_gpt2, tiny_moe])
 def test_a_score_is_the_head_s_reading_of_the_last_token_in_any_company(kind):
     policy = kind().eval()
