@@ -40,15 +40,21 @@ def train(config: LoRAConfig, run: Run) -> Outcome:
     evaluate = partial(evaluate_answers, model, tokenizer, run, config)
     fit(model, tokenizer, rows, config, run, evaluate=evaluate)
     run.save()  # while the adapters are apart from the weights
+    return run.finish(export_and_merge(adapted, model, config, run), tokenizer)
+
+
+def export_and_merge(adapted: PeftModel, model: PreTrainedModel, config: LoRAConfig, run: Run) -> PreTrainedModel:
+    """Write the adapters alone, in PEFT's format and, where the scripts know the architecture, in theirs; merge them.
+
+    Returns:
+        The plain model with the merged weights.
+    """
+    alone = scripts_adapter(model)
     if run.ranks.is_main:
-        export_adapter(adapted, model, config, run)
-    return run.finish(adapted.merge_and_unload(), tokenizer)
-
-
-def export_adapter(adapted: PeftModel, model: PreTrainedModel, config: LoRAConfig, run: Run) -> None:
-    """Write the adapters alone, in PEFT's format and, where the scripts have the architecture, in theirs."""
-    save_adapter(adapted, run.folder / "adapter")
-    published = publish_state(scripts_adapter(model), model, name=config.lora_name, save_dir=config.save_dir)
-    run.log(
-        f"adapter in {run.folder / 'adapter'}" + (f" and, as the scripts keep it, in {published}" if published else "")
-    )
+        save_adapter(adapted, run.folder / "adapter")
+    merged: PreTrainedModel = adapted.merge_and_unload()
+    if run.ranks.is_main:
+        published = publish_state(alone, merged, name=config.lora_name, save_dir=config.save_dir)
+        as_the_scripts = f" and, as the scripts keep it, in {published}" if published else ""
+        run.log(f"adapter in {run.folder / 'adapter'}{as_the_scripts}")
+    return merged

@@ -8,8 +8,9 @@ FLAGS = {"init_path": "runs/start/model", "max_seq_len": 64, "lora_rank": 4, "lo
 
 
 def argv(run_dir: str, **flags: object) -> list[str]:
-    """Return the command line of a small run."""
-    return ["lora", *sft_runs.argv(run_dir, **{**FLAGS, **flags})[1:]]
+    """Return the command line of a small run; a flag that is ``None`` is left out."""
+    given = {name: value for name, value in {**FLAGS, **flags}.items() if value is not None}
+    return ["lora", *sft_runs.argv(run_dir, **given)[1:]]
 
 
 def run_lora(run_dir: str, **flags: object) -> int:

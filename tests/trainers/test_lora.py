@@ -59,25 +59,25 @@ def test_the_weights_beneath_the_adapters_stay_as_they_are(home, kind):
     assert any(value.any() for name, value in trained.items() if ".lora_B" in name)
 
 
-@pytest.mark.parametrize(("kind", "ending"), [("qwen3", ""), ("moe", "_moe")])
-def test_weights_and_adapter_are_published_under_their_own_names(home, kind, ending):
-    save_start(home, kind)
-    assert run_lora("runs/1", epochs=1, lora_name="medical", save_weight="doctor") == 0
+@pytest.mark.parametrize(("use_moe", "ending"), [(0, ""), (1, "_moe")])
+def test_weights_and_adapter_are_published_under_their_own_names(home, use_moe, ending):
+    assert run_sft("runs/base", use_moe=use_moe, max_steps=1) == 0
+    flags = {"init_path": None, "from_weight": "full_sft", "use_moe": use_moe, "epochs": 1}
+    assert run_lora("runs/1", **flags, lora_name="medical", save_weight="doctor") == 0
     out = home / "runs" / "out"
-    assert sorted(path.name for path in out.iterdir()) == [f"doctor_32{ending}.pth", f"medical_32{ending}.pth"]
-    adapter = torch.load(out / f"medical_32{ending}.pth", weights_only=True)
+    base, merged, adapter = (
+        torch.load(out / f"{name}_32{ending}.pth", weights_only=True) for name in ("full_sft", "doctor", "medical")
+    )
     query = "model.layers.0.self_attn.q_proj"
-    assert adapter[f"{query}.lora.A.weight"].shape == (4, 32)
-    assert adapter[f"{query}.lora.B.weight"].dtype == torch.float16
-    merged = torch.load(out / f"doctor_32{ending}.pth", weights_only=True)
-    base = load(home / "runs" / "start" / "model").state_dict()[f"{query}.weight"]
-    added = adapter[f"{query}.lora.B.weight"].float() @ adapter[f"{query}.lora.A.weight"].float()
-    torch.testing.assert_close(base + added, merged[f"{query}.weight"].float(), rtol=0, atol=1e-3)  # fp16
+    down, up = adapter[f"{query}.lora.A.weight"], adapter[f"{query}.lora.B.weight"]
+    assert (down.shape, up.shape, up.dtype) == ((4, 32), (32, 4), torch.float16)
+    summed = base[f"{query}.weight"].float() + up.float() @ down.float()
+    torch.testing.assert_close(summed, merged[f"{query}.weight"].float(), rtol=0, atol=1e-3)  # fp16
+    assert merged.keys() == base.keys()
     log = (home / "runs" / "1" / "log.txt").read_text()
     assert f"as the scripts keep it, in runs/out/medical_32{ending}.pth\n" in log
-    assert (
-        json.loads((home / "runs" / "1" / "result.json").read_text())["published"] == f"runs/out/doctor_32{ending}.pth"
-    )
+    result = json.loads((home / "runs" / "1" / "result.json").read_text())
+    assert result["published"] == f"runs/out/doctor_32{ending}.pth"
 
 
 def test_an_architecture_that_the_scripts_do_not_know_leaves_its_adapter_in_the_run_alone(home):
