@@ -75,6 +75,7 @@ def scripts_adapter(policy: PreTrainedModel) -> StateDict:
     """Return the adapters as the scripts keep them: ``<layer>.lora.A.weight`` [r, in], ``.lora.B.weight`` [out, r].
 
     The scripts add B A x as it is, so B is scaled by alpha / rank here; each expert has its own, as in their weights.
+    Their loader looks at square layers alone and leaves the others out in silence.
     """
     state: StateDict = {}
     adapters: dict[str, Any] = {

@@ -202,8 +202,9 @@ MiniBatchSize = Annotated[int, Field(ge=1, le=65_536), About(
     group=Group.ALGORITHM)]
 
 LoraName = Annotated[str, Field(pattern=r"^\w[\w.-]*$"), About(
-    label="Adapter name", label_zh="LoRA 名称", help="Name of the published adapter; the merged weights have their own.",
-    help_zh="发布的适配器名称；合并后的权重另有名称。", group=Group.ALGORITHM)]
+    label="Adapter name", label_zh="LoRA 名称",
+    help="Name of the published adapter. MiniMind's own loader takes only its square layers: use the merged weights there.",
+    help_zh="发布的适配器名称。MiniMind 自带的加载器只读取其中的方阵层，请在那里使用合并后的权重。", group=Group.ALGORITHM)]
 LoraRank = Annotated[int, Field(ge=1, le=4_096), About(
     label="Rank", label_zh="秩", help="Rank of each adapter.", help_zh="每个适配器的秩。", group=Group.ALGORITHM)]
 LoraAlpha = Annotated[float, Field(gt=0, allow_inf_nan=False), About(

@@ -157,6 +157,15 @@ def test_the_loss_and_the_gradient_do_not_depend_on_the_micro_batches(home, kind
         assert cut["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
 
 
+def test_the_balance_of_the_experts_is_part_of_the_loss(home):
+    """With no token to learn, the loss is the balance alone: 0.01 times a number near 1; and adapters learn it."""
+    save_start(home, "moe")
+    run_lora("runs/1", max_seq_len=3, max_steps=1)
+    [(_, values)] = metrics_of(home / "runs" / "1")
+    assert 0.01 <= values["loss"] < 0.02
+    assert values["grad_norm"] > 0.0
+
+
 def test_adapters_alone_teach_a_trained_base_other_answers(home):
     assert run_sft("runs/base", epochs=30, batch_size=10, lr_schedule="constant") == 0
     turned = [(question, answer[::-1]) for question, answer in SUMS]
