@@ -81,8 +81,10 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, cliprange
 @torch.no_grad()
 def clipped_values(values: Tensor, old_values: Tensor, returns: Tensor, *, cliprange_value: float) -> Tensor:
     """Return 1 where the clip of ``value_loss`` holds a token's value back, [N, T]."""
-    clipped = old_values + (values - old_values).clamp(-cliprange_value, cliprange_value)
-    return ((clipped - returns).square() > (values - returns).square()).float()
+    change = values - old_values
+    clipped = old_values + change.clamp(-cliprange_value, cliprange_value)
+    further_off = (clipped - returns).square() > (values - returns).square()
+    return (further_off & (change.abs() > cliprange_value)).float()  # within it they differ by rounding
 
 
 def critic_gradients(

@@ -14,8 +14,9 @@ FLAGS = {name: value for name, value in GRPO_FLAGS.items() if name != "num_gener
 
 
 def argv(run_dir: str, **flags: object) -> list[str]:
+    """Return the command line of a small run, without the flags that are ``None``."""
     pairs = {"run_dir": run_dir, "device": "cpu", **FLAGS, **flags}
-    return ["ppo", *(part for name, value in pairs.items() for part in (f"--{name}", str(value)))]
+    return ["ppo", *(part for name, value in pairs.items() if value is not None for part in (f"--{name}", str(value)))]
 
 
 def run_ppo(run_dir: str, **flags: object) -> int:
