@@ -10,11 +10,28 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from trainers.atomic import replacing
 from trainers.configs import TrainConfig
-from trainers.errors import Diverged
+from trainers.errors import ConfigurationError, Diverged
 from trainers.paths import confine_path, weight_name
-from trainers.weights import StateDict, split_experts
+from trainers.weights import StateDict, config_of, split_experts
 
 PUBLISHED = ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "LlamaForCausalLM")  # whose keys the scripts' files have
+# What the same weights are computed with. The files do not hold it, so it has to be what their reader assumes.
+ASSUMED = (
+    "attention_bias",
+    "decoder_sparse_step",
+    "head_dim",
+    "hidden_act",
+    "layer_types",
+    "mlp_bias",
+    "mlp_only_layers",
+    "norm_topk_prob",
+    "num_attention_heads",
+    "num_experts_per_tok",
+    "rms_norm_eps",
+    "rope_parameters",
+    "sliding_window",
+    "tie_word_embeddings",
+)
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -45,12 +62,12 @@ def publish(model: PreTrainedModel, config: TrainConfig) -> str | None:
 def publish_state(state: StateDict, model: PreTrainedModel, *, name: str, save_dir: str) -> str | None:
     """Write what ``model`` learned as one of the scripts' files, in fp16 as they do; return its path as a parameter.
 
-    ``None`` for an architecture that the scripts' weight files cannot hold, such as a reward model.
+    ``None`` for what the scripts' weight files cannot hold, such as a reward model, or would be read from as another.
 
     Raises:
         Diverged: a weight is larger than fp16 can write.
     """
-    if type(model).__name__ not in PUBLISHED:
+    if not reads_back(model):
         return None
     halved = {key: value.detach().to("cpu", torch.float16).contiguous() for key, value in state.items()}
     if any(not bool(value.isfinite().all()) for value in halved.values()):
@@ -61,3 +78,14 @@ def publish_state(state: StateDict, model: PreTrainedModel, *, name: str, save_d
     with replacing(folder / file_name, shared=True) as temporary, temporary.open("wb") as file:
         torch.save(halved, file)
     return f"{save_dir.rstrip('/')}/{file_name}"
+
+
+def reads_back(model: PreTrainedModel) -> bool:
+    """Return whether a weight file of ``model`` is read as the model that it is."""
+    if type(model).__name__ not in PUBLISHED:
+        return False
+    try:
+        read = config_of(model.state_dict(), num_attention_heads=model.config.num_attention_heads)
+    except ConfigurationError:  # a mixture of experts whose first layer is dense
+        return False
+    return all(getattr(read, name, None) == getattr(model.config, name, None) for name in ASSUMED)

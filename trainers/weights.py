@@ -17,7 +17,6 @@ from trainers.errors import ConfigurationError, as_configuration_error
 StateDict = dict[str, Tensor]
 
 SHARED: dict[str, Any] = {
-    "tie_word_embeddings": True,
     "max_position_embeddings": 32_768,
     "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
 }
@@ -73,18 +72,33 @@ def config_of(state: StateDict, *, num_attention_heads: int) -> PretrainedConfig
         "num_attention_heads": query // head_dim,
         "num_key_value_heads": key // head_dim,
         "head_dim": head_dim,
+        "tie_word_embeddings": tied(state),
     }
     if norm is None:
         return LlamaConfig(**sizes, **SHARED, rms_norm_eps=1e-5)
     return qwen3_config(num_experts=num_experts, **sizes)
 
 
-def qwen3_config(*, num_experts: int, intermediate_size: int, **sizes: int) -> PretrainedConfig:
+def qwen3_config(
+    *, num_experts: int, intermediate_size: int, tie_word_embeddings: bool = True, **sizes: int
+) -> PretrainedConfig:
     """Return the configuration of a MiniMind-3 model, dense when ``num_experts`` is 0."""
-    settings: dict[str, Any] = {**sizes, **SHARED, "rms_norm_eps": 1e-6, "intermediate_size": intermediate_size}
+    settings: dict[str, Any] = {
+        **sizes,
+        **SHARED,
+        "rms_norm_eps": 1e-6,
+        "intermediate_size": intermediate_size,
+        "tie_word_embeddings": tie_word_embeddings,
+    }
     if not num_experts:
         return Qwen3Config(**settings)
     return Qwen3MoeConfig(**settings, **MOE, num_experts=num_experts, moe_intermediate_size=intermediate_size)
+
+
+def tied(state: StateDict) -> bool:
+    """Return whether reading and writing share their embeddings, as in the scripts; a file holds both."""
+    head = state.get("lm_head.weight")
+    return head is None or torch.equal(head, state["model.embed_tokens.weight"])
 
 
 def fuse_experts(state: StateDict) -> StateDict:
@@ -95,7 +109,7 @@ def fuse_experts(state: StateDict) -> StateDict:
         if found := EXPERT.fullmatch(key):
             experts.setdefault(found["layer"], {})[int(found["number"]), found["part"]] = value
     for layer, parts in experts.items():
-        numbers = sorted({number for number, _ in parts})
+        numbers = range(max(number for number, _ in parts) + 1)
         try:
             fused[layer + "gate_up_proj"] = torch.stack(  # [E, 2 * inner, hidden]
                 [torch.cat([parts[number, "gate"], parts[number, "up"]]) for number in numbers]

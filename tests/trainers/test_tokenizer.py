@@ -40,6 +40,13 @@ def test_a_tokenizer_without_chat_template_is_refused(home):
         load_tokenizer(SFTConfig(tokenizer_path="runs/model"))
 
 
+def test_a_tokenizer_without_an_end_of_text_is_refused(home):
+    settings = copied(home) / "tokenizer_config.json"
+    settings.write_text(settings.read_text().replace('"eos_token": "<|im_end|>"', '"eos_token": null'))
+    with pytest.raises(ConfigurationError, match="needs an eos token and a chat template"):
+        load_tokenizer(SFTConfig(tokenizer_path="runs/model"))
+
+
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
