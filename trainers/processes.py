@@ -64,8 +64,10 @@ class Endings:
             if len(told) == len(others) or time.monotonic() > until:
                 break
             time.sleep(0.05)
-        gone = ", ".join(str(number) for number in others if number not in told) or "?"
+        gone = ", ".join(str(number) for number in others if number not in told)
         line = f"process {gone} of {world_size()} died (see above)"
+        if not gone:
+            line = f"the connection between the {world_size()} processes broke"
         return Exit(FAILED, line, f"error: {line}")
 
     def close(self) -> None:
