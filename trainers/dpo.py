@@ -81,33 +81,20 @@ def train(config: DPOConfig, run: Run) -> Outcome:
             inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
             teaches = teaching_pairs(batch["labels"])  # [B]
 
-            # 2. Log-probabilities of the completions under policy and reference
+            # 2. Log-probabilities of the completions under reference and policy
             with run.autocast():
-                outputs = forward(**inputs, **moe_options(policy))
                 with torch.no_grad():
-                    ref_logits = reference(**inputs).logits
-            chosen_logps, rejected_logps = completion_sums(outputs.logits, batch["labels"]).chunk(2)  # [B] each
-            ref_chosen_logps, ref_rejected_logps = completion_sums(ref_logits, batch["labels"]).chunk(2)
+                    ref_logps = completion_sums(reference(**inputs).logits, batch["labels"])  # [2B]
+                outputs = forward(**inputs, **moe_options(policy))
+                logps = completion_sums(outputs.logits, batch["labels"])  # [2B]
 
             # 3. Loss and gradients: this micro-batch's part of the mean over all pairs
-            losses = dpo_loss(chosen_logps, rejected_logps, ref_chosen_logps, ref_rejected_logps, beta=config.beta)
+            losses = dpo_loss(*logps.chunk(2), *ref_logps.chunk(2), beta=config.beta)  # [B]
             loss = (losses * teaches).sum() / max(num_pairs, 1)
             loss = loss + moe_loss(policy, outputs) / num_parts
             run.scaler.scale(loss).backward()
             total_loss += loss.detach()
-            chosen_rewards = config.beta * (chosen_logps - ref_chosen_logps).detach()
-            rejected_rewards = config.beta * (rejected_logps - ref_rejected_logps).detach()
-            sums.add(
-                teaches,
-                **{
-                    "rewards/chosen": chosen_rewards,
-                    "rewards/rejected": rejected_rewards,
-                    "rewards/accuracies": (chosen_rewards > rejected_rewards).float(),
-                    "rewards/margins": chosen_rewards - rejected_rewards,
-                    "logps/chosen": chosen_logps,
-                    "logps/rejected": rejected_logps,
-                },
-            )
+            sums.add(teaches, **pair_metrics(logps.detach(), ref_logps, beta=config.beta))
 
         # 4. Optimizer step
         mean_loss = finite_loss(run.ranks.sum(total_loss), step=run.step)
@@ -155,6 +142,20 @@ def dpo_loss(
     Source: DPO, arXiv 2305.18290, equation 7.
     """
     return -F.logsigmoid(beta * ((chosen_logps - ref_chosen_logps) - (rejected_logps - ref_rejected_logps)))
+
+
+def pair_metrics(logps: Tensor, ref_logps: Tensor, *, beta: float) -> dict[str, Tensor]:
+    """Return what is reported of each pair, by name, [B] each, from the sums of both sides, [2B]."""
+    chosen_logps, rejected_logps = logps.chunk(2)
+    chosen_rewards, rejected_rewards = (beta * (logps - ref_logps)).chunk(2)
+    return {
+        "rewards/chosen": chosen_rewards,
+        "rewards/rejected": rejected_rewards,
+        "rewards/accuracies": (chosen_rewards > rejected_rewards).float(),
+        "rewards/margins": chosen_rewards - rejected_rewards,
+        "logps/chosen": chosen_logps,
+        "logps/rejected": rejected_logps,
+    }
 
 
 def completion_sums(logits: Tensor, labels: Tensor) -> Tensor:

@@ -70,7 +70,9 @@ def score_conversations(scorer: Any, input_ids: Tensor, attention_mask: Tensor) 
     )
     last = (attention_mask.sum(-1) - 1).view(-1, 1, 1)  # [N, 1, 1]
     states = outputs.last_hidden_state.take_along_dim(last, dim=1).squeeze(1)  # [N, hidden]
-    return scorer.score(states).float().squeeze(-1), _balance(scorer, outputs, attention_mask)
+    with torch.autocast(states.device.type, enabled=False):  # two scores differ by less than bf16 tells apart
+        scores = scorer.score(states.float()).squeeze(-1)  # [N]
+    return scores, _balance(scorer, outputs, attention_mask)
 
 
 def _balance(scorer: Any, outputs: Any, attention_mask: Tensor) -> Tensor | float:

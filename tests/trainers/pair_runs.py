@@ -21,6 +21,15 @@ FLAGS = {
     "log_interval": 1,
     "dtype": "float32",
 }
+FRESH_MOE = {  # in place of the weights to start from
+    "init_path": None,
+    "from_weight": "none",
+    "use_moe": 1,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 ANSWERED = [
     ("07+38", "045", "046"),
     ("12+30", "042", "142"),
@@ -37,9 +46,9 @@ TOO_LONG = ("9+" * 60, "1", "2")  # its question alone has more than 64 tokens
 
 
 def argv(kind: str, run_dir: str, **flags: object) -> list[str]:
-    """Return the command line of a small run."""
+    """Return the command line of a small run; a flag that is None is left out."""
     pairs = {"run_dir": run_dir, "device": "cpu", **FLAGS, **flags}
-    return [kind, *(part for name, value in pairs.items() for part in (f"--{name}", str(value)))]
+    return [kind, *(part for name, value in pairs.items() if value is not None for part in (f"--{name}", str(value)))]
 
 
 def run_pairs(kind: str, run_dir: str, **flags: object) -> int:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.trainers.grpo_runs import metrics_of, save_start
-from tests.trainers.pair_runs import ANSWERED, run_pairs, write_pairs
-from trainers.dpo import completion_sums, dpo_loss
+from tests.trainers.pair_runs import ANSWERED, FRESH_MOE, run_pairs, write_pairs
+from trainers.dpo import completion_sums, dpo_loss, pair_metrics
 
 NONE = -100
 
@@ -56,6 +56,19 @@ def test_without_a_label_the_sum_and_its_gradient_are_0():
     assert torch.equal(logits.grad, torch.zeros(1, 3, 4))
 
 
+def test_rewards_are_log_ratios_times_beta():
+    """Chosen -4 against -5, rejected -6 against -5: 0.1 and -0.1 at beta 0.1."""
+    values = pair_metrics(torch.tensor([-4.0, -6.0]), torch.tensor([-5.0, -5.0]), beta=0.1)
+    assert {name: round(value.item(), 6) for name, value in values.items()} == {
+        "rewards/chosen": 0.1,
+        "rewards/rejected": -0.1,
+        "rewards/accuracies": 1.0,
+        "rewards/margins": 0.2,
+        "logps/chosen": -4.0,
+        "logps/rejected": -6.0,
+    }
+
+
 @pytest.mark.parametrize("kind", ["qwen3", "gpt2"])
 def test_before_the_first_step_policy_and_reference_agree_exactly(home, kind):
     """Also with GPT-2's dropout of 0.1."""
@@ -68,14 +81,12 @@ def test_before_the_first_step_policy_and_reference_agree_exactly(home, kind):
     assert values["grad_norm"] > 0.0
 
 
-def test_the_balance_of_the_experts_is_part_of_the_loss(home):
-    """Report 42: 0.01 times a balance that is 1 when the experts share evenly, and the file is named for it."""
-    save_start(home, "moe")
-    write_pairs(home / "runs" / "pairs.jsonl", ANSWERED)
-    assert run_pairs("dpo", "runs/1", max_steps=1) == 0
-    ((_, values),) = metrics_of(home / "runs" / "1")
-    assert 0.01 <= values["loss"] - math.log(2) < 0.02
-    assert (home / "runs" / "out" / "dpo_32_moe.pth").exists()
+def test_the_balance_of_the_experts_is_part_of_the_loss(pairs):
+    """Report 42: 0.0005 times a balance that is 1 when the experts share evenly; the weight file is named for them."""
+    assert run_pairs("dpo", "runs/1", **FRESH_MOE, max_steps=1) == 0
+    ((_, values),) = metrics_of(pairs / "1")
+    assert 5e-4 <= values["loss"] - math.log(2) < 1e-3
+    assert (pairs / "out" / "dpo_32_moe.pth").exists()
 
 
 def test_metrics_have_their_standard_names_and_the_log_reads_as_the_scripts_print(pairs):

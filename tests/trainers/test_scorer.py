@@ -100,3 +100,12 @@ def test_transformers_is_told_the_padding_only_where_it_is_not_the_end_token(hom
     if shared:
         share_pad_with_eos(home / "runs" / "start" / "model")
     assert (scorer_of(home).config.pad_token_id is not None) is known
+
+
+def test_a_score_is_read_in_float32_where_the_backbone_computes_in_bf16():
+    policy = tiny_qwen3().eval()
+    policy.score = torch.nn.Linear(32, 1, bias=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores, _ = score_conversations(policy, torch.tensor([[5, 6, 7], [8, 9, 10]]), torch.ones(2, 3, dtype=int))
+    assert scores.dtype == torch.float32
+    assert not torch.equal(scores, scores.bfloat16().float())
