@@ -1,5 +1,6 @@
 """How each error ends a run: its exit code and the line that says what to change. Imports no torch."""
 
+import math
 import traceback
 from dataclasses import dataclass
 
@@ -44,10 +45,12 @@ def exit_of(error: Exception, config: TrainConfig) -> Exit:
 def memory_advice(config: TrainConfig) -> str:
     """Return which parameters to lower, with values, for the same result in less memory where that is possible."""
     size = f"batch_size {config.batch_size}, max_seq_len {config.max_seq_len}"
-    if config.batch_size > 1:
-        smaller = next(part for part in range(config.batch_size // 2, 0, -1) if config.batch_size % part == 0)
-        steps = config.accumulation_steps * config.batch_size // smaller
-        return f"with {size}; --batch_size {smaller} --accumulation_steps {steps} gives the same result in less memory"
+    cut = {name: getattr(config, name) for name in ("batch_size", "mini_batch_size") if hasattr(config, name)}
+    if (shared := math.gcd(*cut.values())) > 1:
+        by = next(part for part in range(2, shared + 1) if shared % part == 0)
+        smaller = " ".join(f"--{name} {value // by}" for name, value in cut.items())
+        steps = config.accumulation_steps * by
+        return f"with {size}; {smaller} --accumulation_steps {steps} gives the same result in less memory"
     if isinstance(config, RolloutConfig):
         return f"with {size}; try --max_gen_len {max(1, config.max_gen_len // 2)}, fewer generations or a smaller model"
     return f"with {size}; try --max_seq_len {max(2, config.max_seq_len // 2)} or a smaller model"

@@ -35,8 +35,11 @@ def optimizer_step(
     scaler: torch.amp.GradScaler,
     ranks: Ranks,
     step: int,
+    rate: str = "learning_rate",
 ) -> float:
     """Sum the gradients over the ranks, clip them, step, clear them, and return their norm before clipping.
+
+    ``rate`` is the parameter that ``learning_rate`` comes from.
 
     Raises:
         Diverged: the gradient is not finite, unless ``scaler`` is there to skip such a step (fp16).
@@ -48,20 +51,20 @@ def optimizer_step(
     scaler.unscale_(optimizer)
     norm = float(nn.utils.clip_grad_norm_(trained, grad_clip))
     if not math.isfinite(norm) and not scaler.is_enabled():
-        raise Diverged(f"the gradient at step {step} is not finite ({norm}); lower --learning_rate or --grad_clip")
+        raise Diverged(f"the gradient at step {step} is not finite ({norm}); lower --{rate} or --grad_clip")
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
     return norm
 
 
-def finite_loss(loss: Tensor, *, step: int) -> float:
-    """Return the loss as a number.
+def finite_loss(loss: Tensor, *, step: int, rate: str = "learning_rate") -> float:
+    """Return the loss as a number; ``rate`` is the parameter that its optimizer's learning rate comes from.
 
     Raises:
         Diverged: it is not finite.
     """
     value = float(loss)
     if not math.isfinite(value):
-        raise Diverged(f"the loss at step {step} is not finite ({value}); lower --learning_rate")
+        raise Diverged(f"the loss at step {step} is not finite ({value}); lower --{rate}")
     return value

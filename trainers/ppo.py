@@ -179,18 +179,18 @@ def train(config: PPOConfig, run: Run) -> Outcome:
             # 7. Gradients and optimizer step of the critic; after the actor's, for the scaler may change in between
             sums = TokenSums()
             critic_loss = critic_gradients(critic_forward, learned, config, run, sums, num_tokens, num_batches)
-            values["value_loss"] = finite_loss(run.ranks.sum(critic_loss), step=run.step)
+            rate = "critic_learning_rate"
+            values["value_loss"] = finite_loss(run.ranks.sum(critic_loss), step=run.step, rate=rate)
             values |= sums.values(run.ranks)
-            values["critic_learning_rate"] = learning_rate_at(
-                run.step, run.total_steps, config, peak=config.critic_learning_rate
-            )
+            values[rate] = learning_rate_at(run.step, run.total_steps, config, peak=config.critic_learning_rate)
             values["critic_grad_norm"] = optimizer_step(
                 critic_optimizer,
-                learning_rate=values["critic_learning_rate"],
+                learning_rate=values[rate],
                 grad_clip=config.grad_clip,
                 scaler=run.scaler,
                 ranks=run.ranks,
                 step=run.step,
+                rate=rate,
             )
 
         # 8. Log, save, and end here when asked to

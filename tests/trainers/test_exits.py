@@ -5,7 +5,7 @@ import safetensors.torch
 import torch
 
 from dataset.errors import DataError
-from trainers.configs import GRPOConfig, SFTConfig
+from trainers.configs import GRPOConfig, PPOConfig, SFTConfig
 from trainers.errors import ConfigurationError, Diverged, Stopped, as_configuration_error
 from trainers.exits import exit_of, memory_advice
 from trainers.paths import PathRefused
@@ -82,6 +82,11 @@ def test_a_persons_mistake_has_no_traceback_and_a_fault_has_one():
         (SFTConfig(batch_size=7), "--batch_size 1 --accumulation_steps 7 gives the same result"),
         (SFTConfig(batch_size=1), "try --max_seq_len 170"),
         (GRPOConfig(batch_size=1), "try --max_gen_len 768"),
+        (
+            PPOConfig(batch_size=12, mini_batch_size=4),
+            "--batch_size 6 --mini_batch_size 2 --accumulation_steps 2 gives the same result",
+        ),
+        (PPOConfig(batch_size=2, mini_batch_size=1), "try --max_gen_len 768"),
     ],
 )
 def test_memory_advice_names_values_that_halve_the_need(config, advice):

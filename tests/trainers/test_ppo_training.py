@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.trainers.grpo_runs import metrics_of, same_weights, save_start, state_of, write_prompts
 from tests.trainers.ppo_runs import run_ppo
@@ -133,6 +133,18 @@ def test_a_step_without_a_completion_is_skipped(start):
     assert not {"loss", "grad_norm", "value_loss"} & set(values)
 
 
+def test_padding_with_the_end_token_changes_nothing(start):
+    """Report 21."""
+    assert run_ppo("runs/apart", max_steps=5) == 0
+    tokenizer = AutoTokenizer.from_pretrained(start / "start" / "model")
+    assert tokenizer.pad_token != tokenizer.eos_token
+    tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.save_pretrained(start / "start" / "model")
+    assert run_ppo("runs/equal", max_steps=5) == 0
+    assert metrics_of(start / "equal") == metrics_of(start / "apart")
+    assert same_weights(start / "equal", start / "apart")
+
+
 def test_without_advantage_and_kl_the_actor_stays_and_without_weight_the_critic(start):
     write_prompts(start / "data.jsonl", ["07+38"])
     assert run_ppo("runs/1", **ONE_TOKEN, vf_coef=0) == 0
@@ -217,14 +229,16 @@ def test_the_log_speaks_as_the_scripts_do(start):
     assert [part.split(": ")[0] for part in lines[0].split(", ")[1:8]] == names
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(start, capfd):
-    assert run_ppo("runs/1", max_steps=4) == 0
+@pytest.mark.parametrize(("steps", "lower"), [(4, "learning_rate"), (3, "critic_learning_rate")])
+def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(start, capfd, steps, lower):
+    """A value that is lost spoils the next rollout's advantages, or this one's value loss."""
+    assert run_ppo("runs/1", max_steps=steps) == 0
     state = state_of(start / "1")
     state["critic"]["lm_head.bias"] += float("nan")
     torch.save(state, start / "1" / "checkpoint" / "state.pt")
     assert run_ppo("runs/1", max_steps=5, from_resume=1) == 1
-    assert capfd.readouterr().err == "error: the loss at step 5 is not finite (nan); lower --learning_rate\n"
-    assert state_of(start / "1")["step"] == 4
+    assert capfd.readouterr().err == f"error: the loss at step {steps + 1} is not finite (nan); lower --{lower}\n"
+    assert state_of(start / "1")["step"] == steps
 
 
 def test_the_reward_rises(start):

@@ -79,3 +79,11 @@ def test_what_is_not_measured_is_no_trouble():
     for _ in range(20):
         watch.look({"completions/clipped_ratio": 0.0})
     assert lines == []
+
+
+def test_a_rank_without_a_micro_batch_in_a_step_knows_the_means_of_the_others():
+    class Others:
+        def gather(self, value):
+            return [({"kl": (6.0, 2)}, {"gap": 0.5}), value]
+
+    assert TokenSums().values(Others()) == {"kl": 3.0, "gap": 0.5}
