@@ -72,6 +72,6 @@ def tell(tracker: PromptTracker, run: Run, num_samples: int) -> None:
     """Log how many prompts have a value, and their mean."""
     mean = float(tracker.values(range(tracker.estimated)).mean())
     run.log(
-        f"estimated {tracker.estimated} of {len(tracker.keys)} prompts from {num_samples} completions each; "
+        f"estimated {tracker.estimated} of {len(tracker.keys)} prompts, offline_samples {num_samples}; "
         f"mean value {mean:.4g}"
     )

@@ -1,6 +1,6 @@
 """SPO's tracker with a value for each prompt: what is expected of a completion depends on what was asked.
 
-The table holds 25 bytes for each different prompt, and for each visited one 4 bytes for every token of its prompt and
+The table holds 32 bytes for each different prompt, and for each visited one 4 bytes for every token of its prompt and
 8 for every token of its last completion: 100,000 prompts with completions of 200 tokens take about 190 MB, on every
 rank and in each checkpoint.
 
@@ -28,18 +28,18 @@ class DistinctPrompts:
     """The different prompts of a file, each once: rows that ask the same and want the same answer share a value."""
 
     def __init__(self, rows: PromptRows) -> None:
-        self._rows = rows
-        self._first: dict[int, int] = {}  # the row that first asks each
+        first: dict[int, int] = {}  # the row that first asks each
         for index in range(len(rows)):
-            self._first.setdefault(key_of(rows[index]), index)
-        self.keys = torch.tensor(list(self._first))  # [M] int64
-        self._indices = list(self._first.values())
+            first.setdefault(key_of(rows[index]), index)
+        self._rows = rows
+        self._indices = torch.tensor(list(first.values()))  # [M]
+        self.keys = torch.tensor(list(first))  # [M] int64
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def __getitem__(self, index: int) -> Prompt:
-        return self._rows[self._indices[index]]
+        return self._rows[int(self._indices[index])]
 
 
 def key_of(prompt: Prompt) -> int:
@@ -100,6 +100,7 @@ class PromptTracker:
         self.rho = float(rho.mean())
 
     def metrics(self) -> dict[str, float]:
+        """Return the mean count and value of all prompts, drawn or not, and the share that was visited."""
         return {
             "value/effective_n": float((self.alpha + self.beta).mean()),
             "value/all_prompts": float((self.alpha / (self.alpha + self.beta)).mean()),

@@ -21,6 +21,7 @@ import torch
 
 from dataset.prompts import PromptRows
 from trainers.configs import SPOConfig
+from trainers.errors import ConfigurationError
 from trainers.evaluation import evaluate_answers
 from trainers.experience import Experience, TokenSums, completion_scores, split_experience
 from trainers.models import check_positions, frozen_copy, load_policy
@@ -41,7 +42,7 @@ from trainers.tokenizer import load_tokenizer
 from trainers.value_tracker import GlobalTracker, Memory, RewardScale, ValueTracker
 from trainers.visits import Expected, measured_drift, visits_of_all
 
-SAMPLING = ("temperature", "value_tracker")  # cannot change between two updates on one rollout
+SAMPLING = ("temperature",)  # cannot change between two updates on one rollout
 SHOWN = {
     "reward": "reward",
     "value/mean": "value",
@@ -67,7 +68,7 @@ def train(config: SPOConfig, run: Run) -> Outcome:
     reference = frozen_copy(policy) if config.beta else None  # of the starting weights
     forward = torch.compile(policy) if config.use_compile else policy
     optimizer = build_optimizer(policy, config)
-    tracker, asked_rows = build_tracker(config, rows)
+    tracker, asked_rows = build_tracker(config, rows, run.ranks)
     schedule = Schedule.of(config, rows=len(asked_rows), ranks=run.ranks, updates_per_batch=config.num_iterations)
     run.resume(schedule, model=policy, optimizer=optimizer, tracker=tracker)
     run.keep_model(policy, tokenizer)
@@ -130,7 +131,8 @@ def train(config: SPOConfig, run: Run) -> Outcome:
         num_batches = run.ranks.sum(len(batches))
         total_loss = torch.zeros((), device=run.device)
         sums = TokenSums()
-        for batch, part in zip(batches, expected.advantages.split(config.batch_size), strict=True):
+        parts = expected.advantages.split([len(batch.rewards.total) for batch in batches])
+        for batch, part in zip(batches, parts, strict=True):
             mask = batch.rollout.completion_mask  # [n, T]
             advantages = part.to(run.device)  # [n]
             with run.autocast():
@@ -207,11 +209,22 @@ def train(config: SPOConfig, run: Run) -> Outcome:
     return run.finish(policy, tokenizer)
 
 
-def build_tracker(config: SPOConfig, rows: PromptRows) -> tuple[ValueTracker, PromptRows | DistinctPrompts]:
-    """Return the tracker that ``config`` asks for, and the prompts whose indices it knows."""
+def build_tracker(
+    config: SPOConfig, rows: PromptRows, ranks: Ranks
+) -> tuple[ValueTracker, PromptRows | DistinctPrompts]:
+    """Return the tracker that ``config`` asks for, and the prompts whose indices it knows.
+
+    Raises:
+        ConfigurationError: an optimizer batch of one completion, which whitening makes worthless.
+    """
     memory = Memory.of(config)
     if config.value_tracker == "global":
         return GlobalTracker(memory), rows
+    if config.batch_size * config.accumulation_steps * ranks.world_size == 1:
+        raise ConfigurationError(
+            "--value_tracker prompt compares the completions of an optimizer batch with each other; "
+            "raise --batch_size or --accumulation_steps above 1"
+        )
     distinct = DistinctPrompts(rows)
     return PromptTracker(distinct.keys, memory, seed=config.seed), distinct
 

@@ -11,6 +11,7 @@ import torch
 from tests.trainers.grpo_runs import metrics_of, same_weights, state_of
 from tests.trainers.spo_runs import argv, run_spo
 from trainers.paths import REPOSITORY
+from trainers.runtime import Run
 
 EVERY_STEP = {"sample_interval": 1, "save_interval": 1}
 
@@ -51,21 +52,24 @@ def test_a_run_that_was_resumed_equals_one_that_was_not_even_without_its_startin
 
 
 def test_a_killed_run_goes_on_as_if_it_had_not_been(start):
-    flags = {**EVERY_STEP, "value_tracker": "prompt", "epochs": 3}
+    flags = {**EVERY_STEP, "value_tracker": "prompt"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainers", *argv("runs/killed", **flags)],
+        [sys.executable, "-m", "trainers", *argv("runs/killed", **flags, epochs=100)],
         cwd=REPOSITORY,
         text=True,
         stdout=subprocess.PIPE,
         env={**os.environ, "NIGHTSHIFT_HOME": str(start.parent), "OMP_NUM_THREADS": "1"},
     )
-    while not (line := process.stdout.readline()).startswith("Epoch:[1/3](2/3)"):
+    while not (line := process.stdout.readline()).startswith("Epoch:[1/100](2/3)"):
         assert line, "it ended before its second step"
     process.kill()
     process.communicate()
     assert not (start / "killed" / "result.json").exists()
-    assert run_spo("runs/killed", **flags, from_resume=1) == 0
-    assert run_spo("runs/whole", **flags) == 0
+    saved = state_of(start / "killed")["step"]
+    assert saved >= 1
+    epochs = saved // 3 + 2
+    assert run_spo("runs/killed", **flags, epochs=epochs, from_resume=1) == 0
+    assert run_spo("runs/whole", **flags, epochs=epochs) == 0
     assert_same_run(start / "killed", start / "whole")
 
 
@@ -78,22 +82,17 @@ def test_a_stop_during_the_offline_estimate_keeps_what_is_estimated(start, monke
     assert run_spo("runs/parts", **flags) == 3
     assert state_of(start / "parts")["step"] == 0
     assert state_of(start / "parts")["tracker"]["estimated"] == 3
-    monkeypatch.undo()
-    monkeypatch.setenv("NIGHTSHIFT_HOME", str(start.parent))
-    monkeypatch.setattr("trainers.offline_estimate.COMPLETIONS_AT_ONCE", 2)
     assert run_spo("runs/parts", **flags, from_resume=1) == 0
     assert_same_run(start / "parts", start / "whole")
 
 
 def stop_after_estimates(monkeypatch, count):
     """Ask the run to end, as a signal does, once ``count`` chunks are estimated."""
-    from trainers.runtime import Run
-
-    counted = Run.count
+    calls, counted = [], Run.count
 
     def count_and_stop(run, name, value):
-        run.stop_requested = run.step == 0 and (calls := run.extra.get("calls", 0) + 1) == count
-        run.extra["calls"] = calls
+        calls.append(name)
+        run.stop_requested = len(calls) == count
         return counted(run, name, value)
 
     monkeypatch.setattr(Run, "count", count_and_stop)

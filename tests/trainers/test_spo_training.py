@@ -72,6 +72,23 @@ def test_an_off_policy_update_has_the_loss_worked_out_by_hand(start):
     assert metrics_of(start / "1")[1][1]["loss"] == pytest.approx(sum(losses) / 3, abs=1e-5)
 
 
+def test_between_two_updates_the_micro_batches_may_be_cut_otherwise(start):
+    flags = {"num_iterations": 2, "value_tracker": "prompt"}
+    assert run_spo("runs/whole", **flags, max_steps=2) == 0
+    assert run_spo("runs/1", **flags, max_steps=1) == 0
+    assert run_spo("runs/1", **flags, max_steps=2, from_resume=1, batch_size=4, accumulation_steps=1) == 0
+    whole, parts = (metrics_of(start / name)[1][1]["loss"] for name in ("whole", "1"))
+    assert parts == pytest.approx(whole, abs=1e-5)
+
+
+def test_a_batch_of_one_completion_is_refused_for_the_prompt_tracker(start, capfd):
+    assert run_spo("runs/1", value_tracker="prompt", batch_size=1, accumulation_steps=1) == 2
+    assert capfd.readouterr().err == (
+        "error: --value_tracker prompt compares the completions of an optimizer batch with each other; raise "
+        "--batch_size or --accumulation_steps above 1\n"
+    )
+
+
 def test_two_updates_learn_from_one_rollout_and_the_tracker_from_it_once(start):
     assert run_spo("runs/1", num_iterations=2, max_steps=4) == 0
     values = [step for _, step in metrics_of(start / "1")]
@@ -101,7 +118,7 @@ def test_the_prompt_tracker_whitens_and_estimates_first(start):
     lines = (start / "1" / "log.txt").read_text().splitlines()
     estimates = [line for line in lines if line.startswith("estimated ")]
     assert len(estimates) == 1
-    assert estimates[0].startswith("estimated 10 of 10 prompts from 4 completions each; mean value 0.")
+    assert estimates[0].startswith("estimated 10 of 10 prompts, offline_samples 4; mean value 0.")
     assert state_of(start / "1")["tracker"]["estimated"] == 10
 
 
@@ -176,7 +193,7 @@ def test_an_evaluation_leaves_the_training_as_it_would_have_been(start):
 def test_the_reward_rises(start, value_tracker):
     flags = {"value_tracker": value_tracker, "batch_size": 10, "accumulation_steps": 4, "beta": 0}
     write_prompts(start / "data.jsonl", [f"{number}+1" for number in range(40)])
-    assert run_spo("runs/1", epochs=14, learning_rate=0.01, **flags) == 0
+    assert run_spo("runs/1", epochs=10, learning_rate=0.01, **flags) == 0
     rewards = [values["reward"] for _, values in metrics_of(start / "1")]
     assert sum(rewards[-3:]) / 3 > sum(rewards[:2]) / 2 + 0.2
 
