@@ -198,8 +198,8 @@ EarlyStopKl = Annotated[float, Field(gt=0, allow_inf_nan=False), About(
     label="Early stop KL", label_zh="提前停止 KL", help="The rest of a rollout's updates is skipped once the policy moved this far from it.",
     help_zh="策略偏离采样策略超过该值时跳过本次采样剩余的更新。", group=Group.ALGORITHM)]
 MiniBatchSize = Annotated[int, Field(ge=1, le=65_536), About(
-    label="Mini-batch size", label_zh="小批大小", help="Completions in one micro-batch of an update.", help_zh="每次更新的微批中的生成数。",
-    group=Group.ALGORITHM)]
+    label="Mini-batch size", label_zh="小批大小", help="Completions in one micro-batch of an update; a step takes accumulation_steps of them.",
+    help_zh="每次更新的微批中的生成数；每个优化步使用 accumulation_steps 个微批。", group=Group.ALGORITHM)]
 
 LoraName = Annotated[str, Field(pattern=r"^\w[\w.-]*$"), About(
     label="Adapter name", label_zh="LoRA 名称",

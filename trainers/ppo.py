@@ -195,7 +195,7 @@ def train(config: PPOConfig, run: Run) -> Outcome:
 
         # 8. Log, save, and end here when asked to
         values["early_stopped"] = run.extra.get("early_stopped", 0)
-        watch.look(values)
+        watch.look(values | {"early_stop": float(run.extra["stopped"])})
         if run.log_due():
             run.report(values, shown=SHOWN)
         if run.step % updates == 0:

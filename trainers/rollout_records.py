@@ -25,6 +25,11 @@ ADVICE = {
         "most completions reached --max_gen_len before their end; raise it, or start "
         "from weights that have learned to stop",
     ),
+    "early_stop": (
+        0.5,
+        "the early stop has skipped every optimizer step; lower --learning_rate, --ppo_update_iters or "
+        "--update_old_actor_freq, or raise --early_stop_kl",
+    ),
 }
 
 

@@ -115,6 +115,16 @@ def test_an_early_stop_skips_the_rest_of_the_rollout_without_step_momentum_or_de
     assert values[1]["approx_kl"] > 1e-9
 
 
+def test_a_learning_rate_that_the_early_stop_never_lets_through_is_told_once(start):
+    """Three rollouts from one snapshot: the first step moves away from it, and none of the other eleven is taken."""
+    assert run_ppo("runs/1", early_stop_kl=1e-9, update_old_actor_freq=3) == 0
+    told = [line for line in (start / "1" / "log.txt").read_text().splitlines() if "early stop" in line]
+    assert told == [
+        "warning: for 10 steps, the early stop has skipped every optimizer step; lower --learning_rate, "
+        "--ppo_update_iters or --update_old_actor_freq, or raise --early_stop_kl"
+    ]
+
+
 def test_after_an_early_stop_the_next_rollout_learns_again(start):
     assert run_ppo("runs/1", early_stop_kl=1e-9, update_old_actor_freq=1, max_steps=5) == 0
     last = metrics_of(start / "1")[4][1]
