@@ -7,7 +7,6 @@ import sys
 import pytest
 import torch
 from peft import PeftModel
-from pydantic import ValidationError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.trainers.conftest import SUMS
@@ -191,11 +190,6 @@ def test_adapters_that_do_not_fit_the_checkpoint_are_refused(start, capfd):
     run_lora("runs/1", max_steps=1)
     assert run_lora("runs/1", lora_rank=2, from_resume=1) == 2
     assert "the checkpoint's model has another shape" in capfd.readouterr().err
-
-
-def test_a_compiled_run_is_refused_in_one_line():
-    with pytest.raises(ValidationError, match="LoRA's adapters cannot be compiled; leave it at 0"):
-        LoRAConfig(use_compile=True)
 
 
 def test_the_base_is_looked_for_in_the_save_folder_and_then_where_the_script_keeps_it(home):

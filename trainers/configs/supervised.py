@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from pydantic import field_validator
-
 from trainers import fields as f
 from trainers.configs.base import DataFormat, SizedConfig
 
@@ -83,13 +81,6 @@ class LoRAConfig(SupervisedConfig):
     lora_alpha: f.LoraAlpha = 16.0
     max_gen_len: f.AnswerLen = 64
     eval_temperature: f.EvalTemperature = 1.0
-
-    @field_validator("use_compile")
-    @classmethod
-    def adapters_are_not_compiled(cls, use_compile: bool) -> bool:
-        if use_compile:
-            raise ValueError("LoRA's adapters cannot be compiled; leave it at 0")
-        return use_compile
 
     def weight_folders(self) -> tuple[str, ...]:
         return (self.save_dir, "../out")  # the script keeps adapters in a folder of their own beneath the weights'
