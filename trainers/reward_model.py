@@ -11,7 +11,7 @@ from dataset.conversations import tokenize_conversation
 from dataset.formats import Turn
 from trainers.batches import micro_batches
 from trainers.errors import ConfigurationError, as_configuration_error
-from trainers.models import vocabulary_of
+from trainers.models import quiet_transformers, vocabulary_of
 from trainers.reward_folder import WAYS_OUT, find_reward_model
 from trainers.rewards import ScoreConversations
 from trainers.scorer import score_conversations
@@ -26,6 +26,7 @@ def load_reward_model(path: str, device: torch.device) -> ScoreConversations:
         ConfigurationError: there is no such folder, or it holds no model that scores conversations.
     """
     folder = find_reward_model(path)
+    quiet_transformers()
     with as_configuration_error(f"no reward model can be loaded from {folder.path}", f"; {WAYS_OUT}"):
         return (_load_remote_code if folder.remote_code else _load_classifier)(folder.path, device)
 
