@@ -28,7 +28,7 @@ from trainers.paths import confine_path
 from trainers.runtime import Outcome, Run
 from trainers.schedule import Schedule
 from trainers.supervised import count_label_tokens, label_loss, warn_of_cut_rows
-from trainers.teacher import load_teacher
+from trainers.teacher import load_teacher, require_same_teacher
 from trainers.tokenizer import load_tokenizer
 
 SHOWN = {
@@ -69,6 +69,8 @@ def distill(
     optimizer = build_optimizer(student, config)
     run.resume(Schedule.of(config, rows=len(rows), ranks=run.ranks), model=student, optimizer=optimizer)
     run.keep_model(student, tokenizer)
+    if teacher is not None:
+        require_same_teacher(teacher, run)
     batches = read_batches(rows, run.schedule, after_step=run.step, num_workers=config.num_workers)
     evaluate = partial(evaluate_answers, student, tokenizer, run, config)
 

@@ -1,5 +1,7 @@
 """The frozen model that a student learns from."""
 
+import hashlib
+
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -7,6 +9,7 @@ from trainers.configs import DistillationConfig
 from trainers.errors import ConfigurationError
 from trainers.models import check_positions, load_folder, load_weights, published_weights, vocabulary_of
 from trainers.paths import confine_path
+from trainers.runtime import Run
 from trainers.tokenizer import has_tokenizer
 
 
@@ -47,6 +50,24 @@ def check_same_tokens(
             f"the teacher's tokenizer in {folder} numbers its {len(spoken)} tokens otherwise than the student's "
             f"numbers its {len(tokenizer)}; distillation needs the same tokenizer"
         )
+
+
+def require_same_teacher(teacher: PreTrainedModel, run: Run) -> None:
+    """Raise ConfigurationError when a run goes on with another teacher than its checkpoint was made with."""
+    found = fingerprint(teacher)
+    if run.extra.setdefault("teacher_sha256", found) != found:
+        raise ConfigurationError(
+            "the teacher's weights have changed since the checkpoint; bring the old ones back, or start a new job"
+        )
+
+
+def fingerprint(model: PreTrainedModel) -> str:
+    """Return the SHA-256 of the weights, the same wherever and in whatever format they lie."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy())
+    return digest.hexdigest()
 
 
 def _read(config: DistillationConfig) -> PreTrainedModel:

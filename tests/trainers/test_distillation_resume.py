@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.trainers.distillation_runs import argv, run_distillation
 from tests.trainers.grpo_runs import metrics_of, state_of
@@ -75,4 +76,17 @@ def test_a_resume_needs_the_teacher_but_not_the_weights_that_the_student_started
     assert run_distillation("runs/1", init_path="runs/student", max_steps=4, from_resume=1) == 2
     assert capfd.readouterr().err.startswith(
         f"error: the teacher, which every attempt reads anew: no model in {start}/start/model"
+    )
+
+
+def test_a_resume_with_another_teacher_is_refused_and_one_that_moved_is_not(start, capfd):
+    assert run_distillation("runs/1", max_steps=2) == 0
+    shutil.move(start / "start", start / "moved")
+    assert run_distillation("runs/1", teacher_path="runs/moved/model", max_steps=3, from_resume=1) == 0
+    weights = start / "moved" / "model" / "model.safetensors"
+    save_file({name: value + 0.01 for name, value in load_file(weights).items()}, weights, metadata={"format": "pt"})
+    capfd.readouterr()
+    assert run_distillation("runs/1", teacher_path="runs/moved/model", max_steps=4, from_resume=1) == 2
+    assert capfd.readouterr().err == (
+        "error: the teacher's weights have changed since the checkpoint; bring the old ones back, or start a new job\n"
     )
