@@ -3,8 +3,9 @@
     python -m trainers ppo --init_path runs/1/model --reasoning 0 --reward_model_path none
 
 One completion per prompt. A completion earns its reward at its last token; generalized advantage estimation spreads it
-over the tokens, and advantages are whitened over the rollout (population variance). One that ``max_gen_len`` cuts earns
-all of its reward there, as in the script: the limit is part of the task, and a value beyond it would pay for going on.
+over the tokens. Advantages are whitened over all tokens of the rollout (population variance), so what is learned is how
+they compare: batches of one or two prompts teach little. A completion that ``max_gen_len`` cuts earns all of its reward
+there, as in the script: the limit is part of the task, and a value beyond it would pay for going on.
 
 Completions are sampled by the old actor, a snapshot that is refreshed every ``update_old_actor_freq`` rollouts, and the
 clipped ratio is against its log-probabilities: exactly 1 after each refresh. The k3 KL from the reference is part of

@@ -90,8 +90,8 @@ def critic_metrics(batches: Sequence[Trajectories], ranks: Ranks) -> dict[str, f
     """Return what the critic expected of one rollout, what came, and how much of it the critic explains."""
     values, returns = tokens_of(batches, "old_values"), tokens_of(batches, "returns")
     return {
-        "value_mean": token_moments(values, ranks)[0],
-        "returns_mean": token_moments(returns, ranks)[0],
+        "value/mean": token_moments(values, ranks)[0],
+        "value/returns": token_moments(returns, ranks)[0],
         "explained_variance": explained_variance(values, returns, ranks),
     }
 

@@ -49,7 +49,7 @@ def test_how_a_step_is_cut_into_micro_batches_changes_neither_losses_nor_gradien
         found.append((metrics_of(start / str(size))[0][1], gradients(start / str(size))))
     whole, whole_gradients = found[0]
     for values, cut_gradients in found[1:]:
-        for name in ("loss", "value_loss", "entropy", "reward", "value_mean", "explained_variance"):
+        for name in ("loss", "value_loss", "entropy", "reward", "value/mean", "explained_variance"):
             assert values[name] == pytest.approx(whole[name], abs=1e-5)
         for name, gradient in cut_gradients.items():
             assert whole_gradients[name].abs().max() > 1e-3
@@ -213,8 +213,8 @@ def test_a_step_records_its_values_and_its_completions(start):
         "clip_ratio",
         "value_clip_ratio",
         "ratio_difference",
-        "value_mean",
-        "returns_mean",
+        "value/mean",
+        "value/returns",
         "explained_variance",
         "early_stopped",
         "completions/mean_length",

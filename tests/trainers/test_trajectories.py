@@ -52,8 +52,8 @@ def test_micro_batches_hold_one_part_each_and_advantages_are_whitened_over_all_o
 
 def test_what_the_critic_expected_and_what_came_are_means_over_all_tokens():
     values = critic_metrics(judged(), ALONE)
-    assert values["value_mean"] == pytest.approx((0.5 + 0.4 + 0.6 + 0.0 + 0.5 + 0.5) / 6)
-    assert values["returns_mean"] == pytest.approx((0.951 + 0.98 + 1.0 + 0.0 + 0.5 + 0.5) / 6)
+    assert values["value/mean"] == pytest.approx((0.5 + 0.4 + 0.6 + 0.0 + 0.5 + 0.5) / 6)
+    assert values["value/returns"] == pytest.approx((0.951 + 0.98 + 1.0 + 0.0 + 0.5 + 0.5) / 6)
     assert 0.5 < values["explained_variance"] < 1.0
 
 
