@@ -35,6 +35,7 @@ OTHERS: dict[str, Any] = {
     "max_steps": 3,
     "lora_name": "other",
     "rho_min": 0.25,
+    "rho_max": 0.9,
     "student_hidden_size": 256,
     "teacher_hidden_size": 256,
     "from_student_weight": "other",
