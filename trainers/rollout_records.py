@@ -9,7 +9,7 @@ from torch import Tensor
 from dataset.prompts import Prompt
 from trainers.experience import Experience
 from trainers.ranks import Ranks
-from trainers.rewards import Rewards
+from trainers.rewards import MODEL_SCORE_LIMIT, Rewards
 from trainers.rollout import Rollout
 
 RECORDED_PROMPTS = 4
@@ -24,6 +24,11 @@ ADVICE = {
         0.5,
         "most completions reached --max_gen_len before their end; raise it, or start "
         "from weights that have learned to stop",
+    ),
+    "reward_model/saturated_ratio": (
+        0.5,
+        f"the reward model scored most completions at or beyond +-{MODEL_SCORE_LIMIT:g}, where all look alike; "
+        "is it a model of this language and template?",
     ),
     "early_stop": (
         0.5,
@@ -56,7 +61,13 @@ def reward_metrics(total: Tensor, each: dict[str, Tensor], num_generations: int)
         "reward_std": float(groups.std(dim=1, unbiased=False).mean()),
         **({"frac_reward_zero_std": float(constant.float().mean())} if num_generations > 1 else {}),
         **{f"rewards/{name}/mean": float(values.mean()) for name, values in each.items()},
+        **({"reward_model/saturated_ratio": saturated_ratio(each["reward_model"])} if "reward_model" in each else {}),
     }
+
+
+def saturated_ratio(scores: Tensor) -> float:
+    """Return the share of the reward model's scores, [N], that lay at or beyond the limits they are clamped to."""
+    return float((scores.abs() >= MODEL_SCORE_LIMIT).float().mean())
 
 
 def length_metrics(lengths: Tensor, truncated: Tensor) -> dict[str, float]:

@@ -38,6 +38,24 @@ def test_the_rewards_of_single_completions_spread_over_the_batch():
     }
 
 
+def test_the_share_of_saturated_scores_counts_those_at_the_limits_of_the_reward_model_alone():
+    each = {"reward_model": torch.tensor([3.0, -3.0, 2.9, 0.0]), "length": torch.tensor([5.0, 5.0, 5.0, 5.0])}
+    metrics = reward_metrics(torch.tensor([1.0, 0.0, 0.0, 0.0]), each, num_generations=2)
+    assert metrics["reward_model/saturated_ratio"] == 0.5
+    assert "reward_model/saturated_ratio" not in reward_metrics(torch.tensor([1.0, 0.0]), {}, num_generations=2)
+
+
+def test_a_reward_model_at_its_limits_for_ten_steps_is_told_once():
+    lines: list[str] = []
+    watch = RolloutWatch(lines.append)
+    for _ in range(20):
+        watch.look({"reward_model/saturated_ratio": 0.6})
+    (line,) = lines
+    assert line.startswith(
+        "warning: for 10 steps, the reward model scored most completions at or beyond +-3, where all"
+    )
+
+
 def test_token_means_weigh_every_token_alike_over_micro_batches_of_different_size():
     sums = TokenSums()
     sums.add(torch.tensor([[1, 1, 1, 1]]), kl=torch.tensor([[1.0, 1.0, 1.0, 1.0]]))

@@ -1,9 +1,9 @@
 import torch
 
 from trainers.configs import SFTConfig
+from trainers.preparation import build_run
 from trainers.ranks import ALONE
 from trainers.records import read_rows
-from trainers.preparation import build_run
 from trainers.schedule import Schedule
 
 
