@@ -8,13 +8,16 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up test test-rest test-all check clean
+.PHONY: help demo demo-all up test test-rest test-all check clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed .env ## Install, start everything, train the demo's two jobs, show what they learned, stop
 	@$(VENV)/bin/python manage.py demo
+
+demo-all: $(VENV)/.installed .env ## The larger demo: SPO, a reward model and PPO, DPO, and distillation as well
+	@$(VENV)/bin/python manage.py demo --all
 
 up: $(VENV)/.installed .env ## Start the admin and the workers; Ctrl-C stops them and puts running jobs back in the queue
 	@$(VENV)/bin/python manage.py up
