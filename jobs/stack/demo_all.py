@@ -50,7 +50,7 @@ DPO: dict[str, Any] = MODEL | {
     "save_weight": "demo_dpo",
     "data_path": "../dataset/dpo-mini.jsonl",
     "batch_size": 32,
-    "learning_rate": 1e-4,
+    "learning_rate": 1e-5,
     "max_seq_len": 64,
     "max_gen_len": 8,
     "max_steps": 120,
