@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.trainers.grpo_runs import save_start
 from tests.trainers.pair_runs import ANSWERED, write_pairs
@@ -47,3 +48,12 @@ def pairs(start: Path) -> Path:
     """Return the runs of a state folder that holds preference pairs and random weights to start from."""
     write_pairs(start / "pairs.jsonl", ANSWERED)
     return start
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Compute with one thread, as the processes that tests start do: another number rounds sums otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
