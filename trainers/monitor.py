@@ -36,7 +36,7 @@ def open_monitor(config: TrainConfig, *, name: str, folder: str) -> Monitor | No
         ) from None
     local: Mapping[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline"), "dir": folder}
     if config.train_monitor == "swanlab":
-        local = {"mode": os.environ.get("SWANLAB_MODE", "local"), "logdir": f"{folder}/swanlab"}
+        local = {"mode": os.environ.get("SWANLAB_MODE", "offline"), "logdir": f"{folder}/swanlab"}
     monitor: Monitor = library.init(project=config.train_project, name=name, config=config.model_dump(), **local)
     return monitor
 
