@@ -3,43 +3,11 @@
 A parameter that several training types share is an alias here, so that a class with another default keeps the rest.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-
-class Group(StrEnum):
-    """Where a parameter stands in the form and in ``--help``, in this order."""
-
-    BASIC = "Basic"
-    ALGORITHM = "Algorithm"
-    MODEL = "Model"
-    SAVE = "Save and resume"
-    HARDWARE = "Hardware"
-
-
-class PathKind(StrEnum):
-    """What a text parameter names on disk."""
-
-    FILE = "file"
-    FOLDER = "folder"
-    OUTPUT = "output"
-
-
-@dataclass(frozen=True, kw_only=True)
-class About:
-    """What a person is told of a parameter, in English and in Chinese."""
-
-    label: str
-    label_zh: str
-    help: str
-    help_zh: str
-    group: Group = Group.BASIC
-    expert: bool = False
-    path: PathKind | None = None
-
+from trainers.about import About, Group, PathKind
 
 LARGEST = 10**9  # of a number of steps or rows
 

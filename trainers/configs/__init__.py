@@ -8,6 +8,7 @@ from typing import get_args
 
 from pydantic.fields import FieldInfo
 
+from trainers.about import About, Group, PathKind
 from trainers.configs.base import DataFormat, ModelSize, SizedConfig, TrainConfig, stop_at_parts
 from trainers.configs.distillation import DistillationConfig
 from trainers.configs.rollout import GRPOConfig, PPOConfig, RolloutConfig, SPOConfig, parse_reward_weights
@@ -19,7 +20,6 @@ from trainers.configs.supervised import (
     SFTConfig,
     SupervisedConfig,
 )
-from trainers.fields import About, Group, PathKind
 
 __all__ = [
     "TRAINING_TYPES",
