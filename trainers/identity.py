@@ -15,6 +15,7 @@ def identity_of(config: TrainConfig, schedule: Schedule, ranks: Ranks, data_sha2
         "type": config.type_name,
         "processes": ranks.world_size,
         **asdict(config.model_size()),
+        **{name: getattr(config, name) for name in config.fixed},
         **schedule.identity(),
         "data_sha256": data_sha256,
     }

@@ -192,6 +192,12 @@ def test_adapters_that_do_not_fit_the_checkpoint_are_refused(start, capfd):
     assert "the checkpoint's model has another shape" in capfd.readouterr().err
 
 
+def test_another_scale_of_the_adapters_than_the_checkpoint_was_trained_with_is_refused(start, capfd):
+    run_lora("runs/1", max_steps=1)
+    assert run_lora("runs/1", lora_alpha=16.0, from_resume=1) == 2
+    assert "the checkpoint was made with lora_alpha 8.0, now 16.0; start a new job instead" in capfd.readouterr().err
+
+
 def test_the_base_is_looked_for_in_the_save_folder_and_then_where_the_script_keeps_it(home):
     assert LoRAConfig().weight_folders() == ("../out/lora", "../out")
     config = LoRAConfig(save_dir="runs/out", from_weight="never_trained")

@@ -35,6 +35,7 @@ class TrainConfig(BaseModel):
     data_format: ClassVar[DataFormat] = "conversations"
     eval_format: ClassVar[DataFormat] = "answered"
     eval_metrics: ClassVar[tuple[str, ...]] = ANSWER_METRICS
+    fixed: ClassVar[tuple[str, ...]] = ()  # parameters that give the weights of a checkpoint their meaning
 
     save_dir: f.SaveDir = "../out"
     save_weight: f.SaveWeight

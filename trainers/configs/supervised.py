@@ -65,6 +65,7 @@ class LoRAConfig(SupervisedConfig):
     title: ClassVar[str] = "LoRA"
     short_title: ClassVar[str] = "LoRA"
     paper: ClassVar[str] = "LoRA, arXiv 2106.09685"
+    fixed: ClassVar[tuple[str, ...]] = ("lora_alpha",)
 
     save_dir: f.SaveDir = "../out/lora"
     save_weight: f.SaveWeight = "lora_merged"
