@@ -90,10 +90,12 @@ def result_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
             rows += [(f"{name} {key}", _short(inner)) for key, inner in value.items()]
         elif value is not None and not isinstance(value, dict):
             rows.append((name, _short(value)))
-    for before, after in SIDE_BY_SIDE:
+    measured: dict[str, str] = {}
+    for before, after in SIDE_BY_SIDE:  # evaluations stand among the metrics, too
         first, last = result.get(before) or {}, result.get(after) or {}
-        rows += [(name, f"{_short(first.get(name, '–'))} → {_short(last.get(name, '–'))}") for name in first | last]
-    return rows
+        for name in first | last:
+            measured.setdefault(name, f"{_short(first.get(name, '–'))} → {_short(last.get(name, '–'))}")
+    return [*rows, *measured.items()]
 
 
 def _short(value: Any) -> str:

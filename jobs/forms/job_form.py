@@ -42,7 +42,7 @@ class JobForm(ConfigForm):
         choices=Job.StartFrom.choices,
         initial=Job.StartFrom.RULE,
         label=_("Start from"),
-        help_text=_("The script's own rule: from_weight, or for RL reason or full_sft weights by reasoning."),
+        help_text=_("The script's own rule: the weight that Model names, or for RL reason or full_sft by reasoning."),
         widget=UnfoldAdminSelectWidget(),
     )
     start_folder = forms.CharField(

@@ -2,12 +2,12 @@
 window.nsCurves = (() => {
   const KINDS = [
     ["accuracy", (name) => name === "accuracy" || name === "rewards/accuracies"],
-    ["reward", (name) => name === "reward" || name === "reward_std" || name === "margin" || name.startsWith("rewards/")],
+    ["reward", (name) => name === "reward" || name === "reward_std" || /^(eval\/)?margin$/.test(name) || name.startsWith("rewards/")],
     ["value", (name) => name.startsWith("value/")],
     ["loss", (name) => name === "loss" || name.endsWith("_loss")],
     ["kl", (name) => name === "kl" || name === "approx_kl"],
     ["length", (name) => name === "completions/mean_length" || name === "completions/mean_terminated_length"],
-    ["eval", (name) => /^eval\/(.*accuracy|loss|margin)$/.test(name)],
+    ["eval", (name) => /^eval\/(.*accuracy|loss)$/.test(name)],
     ["rate", (name) => name.endsWith("learning_rate")],
   ];
   const COLOURS = ["#9333ea", "#0891b2", "#d97706", "#16a34a", "#dc2626", "#64748b", "#db2777"];

@@ -121,6 +121,7 @@
     panel.setAttribute("aria-live", "polite");
     button.closest(".ns-grid").after(panel);
     panel.textContent = form.dataset.checking;
+    panel.scrollIntoView({ block: "nearest" }); // the bar at the bottom would hide it
     button.disabled = true;
     const body = new FormData(form);
     body.append("check", button.dataset.check);
@@ -128,6 +129,7 @@
     button.disabled = false;
     if (!response || response.redirected || !response.ok) panel.textContent = form.dataset.signedOut;
     else panel.innerHTML = await response.text();
+    panel.scrollIntoView({ block: "nearest" });
   }
   form.addEventListener("click", (event) => {
     const button = event.target.closest("[data-check]");

@@ -63,6 +63,24 @@ def test_an_error_stands_at_its_field_and_nothing_typed_is_lost(page):
     assert "/add/" in page.url
 
 
+def test_what_a_check_of_the_data_finds_is_in_sight(page):
+    page.set_viewport_size({"width": 1300, "height": 900})
+    page.goto("jobs/job/add/?_type=sft")
+    page.locator("[name=data_path]").fill("../dataset/absent.jsonl")
+    page.locator("[data-check=data_path]").click()
+    found = page.locator("#ns-check-data_path")
+    expect(found).to_contain_text("cannot be read", timeout=30_000)
+    page.wait_for_timeout(300)
+    bar = page.locator("#ns-form .ns-bar").bounding_box()
+    box = found.bounding_box()
+    assert box["y"] + box["height"] <= bar["y"], "the bar at the bottom does not hide it"
+    page.locator("[name=data_path]").fill("../dataset/sft-mini.jsonl")
+    page.locator("[data-check=data_path]").click()
+    expect(found).to_contain_text("16845 rows of conversations, 16845 usable.", timeout=30_000)
+    found.get_by_role("button", name="Close").click()
+    expect(found).to_have_count(0)
+
+
 def test_a_job_is_submitted_watched_and_its_weights_downloaded(page, tmp_path):
     queue_job(page, "sft", **SMALL, name="watched", max_steps="40")
     log = page.locator("#ns-log")

@@ -116,3 +116,9 @@ def test_first_and_last_values_stand_side_by_side_and_none_is_left_out():
         ("loss", "2 → 1"),
         ("kl", "– → 0.5"),
     ]
+
+
+def test_an_evaluation_that_stands_among_the_metrics_is_shown_once():
+    result = {"eval_before": {"eval/accuracy": 0.5}, "eval_after": {"eval/accuracy": 0.75}}
+    result |= {"first": {"eval/accuracy": 0.5, "loss": 2.0}, "last": {"eval/accuracy": 0.75, "loss": 1.0}}
+    assert result_rows(result) == [("eval/accuracy", "0.5 → 0.75"), ("loss", "2 → 1")]
