@@ -36,3 +36,9 @@ def test_a_gpu_is_pinned_by_its_uuid():
 def test_a_cpu_worker_hides_the_gpus_and_uses_every_core():
     environment = of(Device(key="cpu:here", kind="cpu"))
     assert (environment["CUDA_VISIBLE_DEVICES"], environment["OMP_NUM_THREADS"]) == ("", str(cores()))
+
+
+def test_what_the_image_was_built_from_reaches_the_record_of_the_run():
+    device = Device(kind=Device.Kind.CPU, key="cpu:here")
+    passed = trainer_environment(device, home="/home", token="t", environment={"NIGHTSHIFT_REVISION": "v1"})
+    assert passed["NIGHTSHIFT_REVISION"] == "v1"
