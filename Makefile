@@ -23,10 +23,10 @@ up: $(VENV)/.installed .env ## Start the admin and the workers; Ctrl-C stops the
 	@$(VENV)/bin/python manage.py up
 
 test: check ## Check and test all that pip alone can install: unit tests, and a real broker and worker
-	$(PYTEST) -m "not browser and not postgres"
+	$(PYTEST) -m "not browser and not postgres and not slow"
 
-test-rest: $(VENV)/.installed-dev ## The tests that need Chromium and PostgreSQL
-	$(PYTEST) -m "browser or postgres"
+test-rest: $(VENV)/.installed-dev ## The tests that need Chromium and PostgreSQL, and the slow ones
+	$(PYTEST) -m "browser or postgres or slow"
 
 test-all: test test-rest ## Every test
 

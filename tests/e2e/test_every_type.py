@@ -8,7 +8,7 @@ from tests.e2e.conftest import wait_for_status
 from tests.jobs.rows import queued
 from trainers.configs import TRAINING_TYPES
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SMOKE_TESTS = {found.training_type: found.params for found in builtin_configs() if found.name == "CPU smoke test"}
 SHORT = {"max_steps": 2, "save_dir": "runs/out", "save_interval": 2}
 MEASURED = {

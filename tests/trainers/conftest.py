@@ -51,8 +51,9 @@ def pairs(start: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    """Compute with one thread, as the processes that tests start do: another number rounds sums otherwise."""
+def one_thread(monkeypatch):
+    """Compute with one thread, here and in the processes that tests start: another number rounds sums otherwise."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

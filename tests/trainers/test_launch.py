@@ -15,6 +15,8 @@ from tests.trainers.sft_runs import argv
 from trainers.launch import environment, joint_ending, wait_for
 from trainers.paths import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
 LONG = {"epochs": 4000, "batch_size": 2, "save_interval": 1_000_000}
 

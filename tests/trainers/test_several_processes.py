@@ -21,6 +21,8 @@ from tests.trainers.rollout_replay import record_rollouts, replay_rollouts
 from trainers.attempt import run_attempt
 from trainers.cli import parse_command
 
+pytestmark = pytest.mark.slow
+
 GENTLE = {"learning_rate": 0.0003, "log_interval": 1}  # AdamW makes a step of any gradient, also of a rounding error
 SUPERVISED = {
     "pretrain": pretrain_runs.argv,
