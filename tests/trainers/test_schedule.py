@@ -1,7 +1,7 @@
 import pytest
 
 from trainers.configs import GRPOConfig, SFTConfig
-from trainers.ranks import ALONE
+from trainers.ranks import ALONE, Ranks
 from trainers.schedule import Schedule
 
 
@@ -44,3 +44,10 @@ def test_two_updates_on_a_batch_see_the_same_rows():
     plan = Schedule.of(GRPOConfig(batch_size=2), ranks=ALONE, rows=6, updates_per_batch=2)
     assert plan.total_steps == 6
     assert plan.rows_of(1) == plan.rows_of(2) != plan.rows_of(3) == plan.rows_of(4)
+
+
+def test_ranks_share_a_batch_without_a_gap_or_a_row_twice():
+    shares = [
+        Schedule.of(SFTConfig(batch_size=4), rows=20, ranks=Ranks(rank, 3)).share(list(range(7))) for rank in range(3)
+    ]
+    assert shares == [[0, 1, 2], [3, 4], [5, 6]]
