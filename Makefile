@@ -26,7 +26,8 @@ test: check ## Check and test all that pip alone can install: unit tests, and a 
 	$(PYTEST) -m "not browser and not postgres and not slow"
 
 test-rest: $(VENV)/.installed-dev ## The tests that need Chromium and PostgreSQL, and the slow ones
-	$(PYTEST) -m "browser or postgres or slow"
+	$(PYTEST) -m "browser or postgres"
+	$(PYTEST) -m slow
 
 test-all: test test-rest ## Every test
 
