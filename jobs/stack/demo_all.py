@@ -78,7 +78,7 @@ TAUGHT: dict[str, Any] = (
         "student_hidden_size": ALONE["hidden_size"],
         "student_num_layers": ALONE["num_hidden_layers"],
         "alpha": 0.5,
-        "temperature": 1.0,  # sums have one right answer: a softened teacher only blurs it
+        "temperature": 1.0,  # at 2, with alpha 0.1, the student ended at 26 instead of 59 %
     }
 )
 
