@@ -48,9 +48,10 @@ def to_argv(config: TrainConfig) -> list[str]:
     return argv
 
 
-def command_line(config: TrainConfig, run_dir: str) -> list[str]:
+def command_line(config: TrainConfig, run_dir: str, processes: int = 1) -> list[str]:
     """Return the arguments after ``python`` that run ``config`` in ``run_dir``."""
-    return ["-m", "trainers", config.type_name, "--run_dir", run_dir, *to_argv(config)]
+    several = ["--processes", str(processes)] if processes > 1 else []
+    return ["-m", "trainers", config.type_name, "--run_dir", run_dir, *several, *to_argv(config)]
 
 
 def parse_args(type_name: str, argv: Sequence[str]) -> TrainConfig:

@@ -142,6 +142,11 @@ NIGHTSHIFT_GRACE = env.number("NIGHTSHIFT_GRACE", 30.0)
 if NIGHTSHIFT_LEASE < 4 * NIGHTSHIFT_HEARTBEAT:  # else one late heartbeat would end a trainer
     raise WrongSetting("NIGHTSHIFT_LEASE must be at least four times NIGHTSHIFT_HEARTBEAT")
 NIGHTSHIFT_MAX_REQUEUES = 3
+# After so long a job of several devices keeps devices free for itself, and a job whose host is away starts elsewhere.
+NIGHTSHIFT_GANG_PATIENCE = env.number("NIGHTSHIFT_GANG_PATIENCE", 600.0)
+NIGHTSHIFT_CHECKPOINT_PATIENCE = env.number("NIGHTSHIFT_CHECKPOINT_PATIENCE", 600.0)
+# Bytes that stay free on a host's disk: with less, nothing new starts there.
+NIGHTSHIFT_DISK_RESERVE = int(env.number("NIGHTSHIFT_DISK_RESERVE", 2_000_000_000))
 NIGHTSHIFT_LOG_LIMIT = int(env.number("NIGHTSHIFT_LOG_LIMIT", 200_000_000))
 
 LOGGING = {

@@ -3,12 +3,15 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Case, When
 from django.http import HttpRequest
+from django.utils import timezone
 
 from jobs.admin.permissions import may_see, may_submit
 from jobs.models import Job, Worker
+from jobs.services.placement import plan
 from jobs.services.reasons import waiting_reasons
-from jobs.services.schedule import in_order
+from jobs.services.schedule import queue_state
 from jobs.services.wake import alive_workers
 
 SHOWN = 10
@@ -21,8 +24,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not may_see(request.user):
         return context
     jobs = Job.objects.select_related("owner", "worker__device")
-    waiting = list(in_order(jobs.filter(status__in=Job.WAITING))[:SHOWN])
-    reasons = waiting_reasons(waiting)
+    made = plan(queue_state(timezone.now()))
+    place = Case(*[When(pk=pk, then=n) for pk, n in list(made.positions.items())[:SHOWN]], default=SHOWN + 1)
+    waiting = list(jobs.filter(status__in=Job.WAITING).order_by(place, "id")[:SHOWN])
+    reasons = waiting_reasons(waiting, made)
     alive = set(alive_workers().values_list("pk", flat=True))
     return context | {
         "title": "",

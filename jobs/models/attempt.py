@@ -24,6 +24,8 @@ class Attempt(models.Model):
     device = models.ForeignKey(
         "jobs.Device", models.PROTECT, null=True, related_name="attempts", verbose_name=_("device")
     )
+    devices = models.ManyToManyField("jobs.Device", related_name="+", verbose_name=_("devices"))
+    device_count = models.PositiveSmallIntegerField(_("number of devices"), default=1)
     command = models.JSONField(_("command"), default=list)
     outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome, default=Outcome.RUNNING)
     cause = models.CharField(_("cause"), max_length=500, blank=True)

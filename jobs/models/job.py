@@ -38,7 +38,13 @@ class Job(models.Model):
         ANY = "any", _("Any device")
         GPU = "gpu", _("Any GPU")
         CPU = "cpu", _("The CPU")
+        LABEL = "label", _("A device with a label")
         NAMED = "named", _("A named device")
+
+    class Priority(models.IntegerChoices):
+        LOW = -1, _("Low")
+        NORMAL = 0, _("Normal")
+        HIGH = 1, _("High")
 
     # What was asked, frozen at submission.
     name = models.CharField(_("name"), max_length=120, blank=True)
@@ -59,16 +65,31 @@ class Job(models.Model):
     device = models.ForeignKey(
         "jobs.Device", models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("named device")
     )
+    device_label = models.CharField(_("device label"), max_length=40, blank=True)
+    device_count = models.PositiveSmallIntegerField(_("devices"), default=1, help_text=_("All of one host."))
     not_before = models.DateTimeField(_("not before"), null=True, blank=True)
-    priority = models.IntegerField(_("priority"), default=0)
+    window = models.ForeignKey(
+        "jobs.Window", models.PROTECT, null=True, blank=True, related_name="jobs", verbose_name=_("window")
+    )
+    time_limit = models.PositiveIntegerField(
+        _("time limit"), null=True, blank=True, help_text=_("Minutes of running, all attempts together.")
+    )
+    priority = models.SmallIntegerField(_("priority"), choices=Priority, default=Priority.NORMAL)
     code_revision = models.CharField(_("code revision"), max_length=64, blank=True)
     submission_key = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True, db_index=True)
     queued_at = models.DateTimeField(_("queued"), null=True)
+    place = models.PositiveIntegerField(
+        _("place"), default=0, help_text=_("Where an operator put it: the highest goes first, before every priority.")
+    )
+    keep_files = models.BooleanField(
+        _("keep files"), default=False, help_text=_("No retention rule removes its checkpoint or weights.")
+    )
 
     # Where it stands.
     status = models.CharField(_("status"), max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
     cause = models.CharField(_("cause"), max_length=500, blank=True)
+    advice = models.CharField(_("advice"), max_length=500, blank=True, help_text=_("What to change after a failure."))
     started_at = models.DateTimeField(_("started"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
     requeues = models.PositiveIntegerField(_("times requeued"), default=0)
@@ -78,6 +99,15 @@ class Job(models.Model):
     step = models.PositiveIntegerField(_("step"), default=0)
     total_steps = models.PositiveIntegerField(_("steps"), default=0)
     checkpoint_step = models.PositiveIntegerField(_("last checkpoint"), null=True)
+    checkpoint_host = models.CharField(_("host of the checkpoint"), max_length=120, blank=True)
+    cost_key = models.CharField(
+        max_length=64, blank=True, editable=False, db_index=True, help_text="The same for jobs that take equally long."
+    )
+    pace_key = models.CharField(
+        max_length=64, blank=True, editable=False, db_index=True, help_text="The same for jobs with equal steps."
+    )
+    disk_bytes = models.BigIntegerField(_("disk"), default=0, help_text=_("What its run folder holds, in bytes."))
+    files_removed_at = models.DateTimeField(_("files removed"), null=True)
     last_values = models.JSONField(_("last values"), default=dict)
     result = models.JSONField(_("result"), default=dict)
 
@@ -91,12 +121,19 @@ class Job(models.Model):
     cancel_requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
+    yield_reason = models.CharField(
+        max_length=200, blank=True, editable=False, help_text="Why it shall save and go back to the queue, if it shall."
+    )
 
     class Meta:
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         ordering = ("-id",)
         indexes = (models.Index(fields=("status", "priority", "id"), name="job_claim_order"),)
+        permissions = (
+            ("high_priority", "Can queue at high priority"),
+            ("operate", "Can steer the queue: order, devices, windows, limits, retention"),
+        )
 
     def __str__(self) -> str:
         return f"{self.pk} {self.title}{f' {self.name}' if self.name else ''}"

@@ -1,5 +1,6 @@
 """The Celery workers and the devices they are pinned to."""
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -15,6 +16,25 @@ class Device(models.Model):
     name = models.CharField(_("name"), max_length=120)
     index = models.PositiveIntegerField(_("index"), default=0)
     memory_bytes = models.BigIntegerField(_("memory"), default=0)
+    labels = models.CharField(
+        _("labels"),
+        max_length=200,
+        blank=True,
+        help_text=_("Separated by spaces; a job can ask for one. A GPU's memory, such as 80g, is one by itself."),
+    )
+    attempt = models.ForeignKey(
+        "jobs.Attempt",
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="held_devices",
+        verbose_name=_("held by"),
+    )
+    drained_at = models.DateTimeField(_("drained"), null=True, editable=False)
+    drained_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+", verbose_name=_("by")
+    )
+    drain_reason = models.CharField(_("why drained"), max_length=200, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("device")
@@ -23,6 +43,12 @@ class Device(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.host})"
+
+    @property
+    def all_labels(self) -> frozenset[str]:
+        """What an operator wrote, and a GPU's memory in GiB."""
+        memory = [f"{round(self.memory_bytes / 2**30)}g"] if self.kind == self.Kind.GPU and self.memory_bytes else []
+        return frozenset([*self.labels.split(), *memory])
 
 
 class Worker(models.Model):

@@ -1,18 +1,24 @@
 """Take the best job that a worker can serve."""
 
+from django.db import transaction
 from django.utils import timezone
 
-from jobs.models import Attempt, Worker
+from jobs.models import Attempt, Device, Job, Worker
 from jobs.services.lifecycle import start_attempt
-from jobs.services.schedule import eligible_jobs, served_by
+from jobs.services.placement import plan
+from jobs.services.schedule import queue_state
 
-CANDIDATES = 10  # rows looked at in one turn; more only matters when as many workers claim at the same moment
 
-
+@transaction.atomic
 def claim_next(worker: Worker) -> Attempt | None:
-    """Start an attempt of the first eligible job that ``worker`` serves; ``None`` when there is none."""
-    while candidates := list(eligible_jobs(timezone.now()).filter(served_by(worker.device))[:CANDIDATES]):
-        for job in candidates:
-            if (attempt := start_attempt(job, worker)) is not None:
-                return attempt
+    """Start an attempt of the first job that the plan puts on ``worker``'s device; ``None`` when there is none.
+
+    Claims take turns, so that limits and devices are counted right: SQLite gives a transaction the whole database, and
+    PostgreSQL holds the others at the devices' rows.
+    """
+    list(Device.objects.select_for_update().order_by("pk").values_list("pk"))
+    starts = plan(queue_state(timezone.now()), prefer=worker.device_id).starts
+    for number, devices in starts.items():
+        if worker.device_id in devices:
+            return start_attempt(Job.objects.get(pk=number), worker, devices=devices)
     return None

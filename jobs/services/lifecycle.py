@@ -1,7 +1,7 @@
 """The verbs of a job. Each is one conditional UPDATE, so that of two who act at once one wins and the other is told."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
-from jobs.models import Attempt, Event, Job, Metric, Sample, Worker
+from jobs.models import Attempt, Device, Event, Host, Job, Metric, Sample, Worker
 from jobs.services.events import record
 from jobs.services.submit import frozen_command
 from jobs.services.wake import wake_workers
@@ -76,7 +76,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
         status=Job.Status.QUEUED,
         resume=True,
         params=config.model_dump(mode="json"),
-        command=frozen_command(config, job.run_dir),
+        command=frozen_command(config, job.run_dir, job.device_count),
         cause="",
         result={},
         requeues=0,
@@ -87,9 +87,20 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
     )
 
 
-def start_attempt(job: Job, worker: Worker) -> Attempt | None:
-    """Give a queued job to a worker under a fresh lease; ``None`` when another was faster."""
-    now, token = timezone.now(), Job.new_token()
+def request_yield(job: Job, reason: str, *, by: User | None = None) -> bool:
+    """Ask the worker of a running job to save and put it back in the queue; tell whether that was news."""
+    with transaction.atomic():
+        asked = Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, yield_reason="").update(
+            yield_reason=reason[:200]
+        )
+        if asked:
+            record(job, Event.Kind.YIELD_REQUESTED, by=by, detail=reason)
+    return bool(asked)
+
+
+def start_attempt(job: Job, worker: Worker, *, devices: Sequence[int] = ()) -> Attempt | None:
+    """Give a queued job and ``devices`` (its own) to a worker under a fresh lease; ``None`` when another was faster."""
+    now, token, devices = timezone.now(), Job.new_token(), devices or (worker.device_id,)
     with transaction.atomic():
         taken = Job.objects.filter(pk=job.pk, status=Job.Status.QUEUED, cancel_requested_at=None).update(
             status=Job.Status.RUNNING,
@@ -99,23 +110,31 @@ def start_attempt(job: Job, worker: Worker) -> Attempt | None:
             started_at=now,
             finished_at=None,
             cause="",
+            advice="",
+            yield_reason="",
         )
         if not taken:
             return None
         job.refresh_from_db()
         number = (job.attempts.aggregate(last=Max("number"))["last"] or 0) + 1
-        resume = job.resume or number > 1
+        resume = (job.resume or number > 1) and not _starts_over(job, worker)
         _forget_beyond_checkpoint(job)
         record(job, Event.Kind.STARTED, detail=f"attempt {number} on {worker.name}")
-        return Attempt.objects.create(
+        attempt = Attempt.objects.create(
             job=job,
             number=number,
             token=token,
             worker=worker,
             device=worker.device,
+            device_count=len(devices),
             command=resumed(job.command) if resume else job.command,
             started_at=now,
         )
+        attempt.devices.set(devices)
+        if Device.objects.filter(pk__in=devices, attempt=None).update(attempt=attempt) != len(devices):
+            transaction.set_rollback(True)
+            return None
+        return attempt
 
 
 def resumed(command: list[str]) -> list[str]:
@@ -179,13 +198,14 @@ def _cancel_if_asked(job: Job) -> bool:
 
 
 def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **changes: Any) -> None:
-    changes |= {"cause": cause[:500], "lease_token": None, "lease_until": None}
+    changes |= {"cause": cause[:500], "lease_token": None, "lease_until": None, "yield_reason": ""}
     held = Job.objects.filter(pk=attempt.job_id, lease_token=attempt.token, status=Job.Status.RUNNING)
     if not held.update(**changes):
         raise Fenced(f"attempt {attempt} no longer holds the lease")
     attempt.outcome, attempt.cause, attempt.exit_code = outcome, cause[:500], exit_code
     attempt.ended_at = timezone.now()
     attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
+    Device.objects.filter(attempt=attempt).update(attempt=None)
 
 
 def _move(job: Job, allowed: Iterable[str], *, by: User | None, kind: str, detail: str = "", **changes: Any) -> None:
@@ -220,6 +240,20 @@ def _changed_config(job: Job, changes: dict[str, Any]) -> Any:
         return job.config().replaced(**changes)
     except pydantic.ValidationError as error:
         raise ValidationError({name: [message] for name, message in field_errors(error).items()}) from None
+
+
+def _starts_over(job: Job, worker: Worker) -> bool:
+    """Tell whether the checkpoint lies where this worker cannot read it, and forget it then."""
+    if job.checkpoint_host in ("", worker.host):
+        return False
+    homes = dict(Host.objects.values_list("name", "home"))
+    if homes.get(worker.host) and homes.get(worker.host) == homes.get(job.checkpoint_host):
+        return False
+    told = f"the checkpoint at step {job.checkpoint_step} is on {job.checkpoint_host}, not on {worker.host}"
+    record(job, Event.Kind.STARTED_OVER, detail=told)
+    job.checkpoint_step, job.checkpoint_host = None, ""
+    job.save(update_fields=["checkpoint_step", "checkpoint_host"])
+    return True
 
 
 def _forget_beyond_checkpoint(job: Job) -> None:

@@ -6,24 +6,25 @@ from datetime import datetime
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
-from jobs.models import Device, Job
-from jobs.services.schedule import eligible_jobs
-from jobs.services.wake import alive_workers
+from jobs.models import Device, Job, Window
+from jobs.services.placement import Plan, Standing, Why, plan
+from jobs.services.schedule import queue_state
+from jobs.services.windows import is_open, next_opening
 
 
-def waiting_reasons(jobs: Iterable[Job]) -> dict[int, str]:
-    """Return the reason of every held or queued job among ``jobs``, by job id."""
+def waiting_reasons(jobs: Iterable[Job], made: Plan | None = None) -> dict[int, str]:
+    """Return the reason of every held or queued job among ``jobs``, by job id; ``made`` is the plan, where known."""
     waiting = [job for job in jobs if job.status in Job.WAITING]
     if not waiting:
         return {}
     now = timezone.now()
     parents = _statuses(job.depends_on_id for job in waiting)
+    windows = Window.objects.in_bulk({job.window_id for job in waiting if job.window_id})
     named = Device.objects.in_bulk({job.device_id for job in waiting if job.device_id})
-    devices = list(Device.objects.filter(workers__in=alive_workers()).distinct())
-    positions = {pk: n for n, pk in enumerate(eligible_jobs(now).values_list("pk", flat=True), start=1)}
+    made = made or plan(queue_state(now))
     return {
-        job.pk: _held(job) or _dependency(job, parents) or _time(job, now) or _device(job, devices, named)
-        or _("position %(n)d in the queue") % {"n": positions.get(job.pk, 1)}
+        job.pk: _held(job) or _dependency(job, parents) or _time(job, now) or _window(job, windows, now)
+        or _standing(job, made, named)
         for job in waiting
     }  # fmt: skip
 
@@ -52,19 +53,48 @@ def _dependency(job: Job, parents: dict[int, str]) -> str:
 def _time(job: Job, now: datetime) -> str:
     if job.not_before is None or job.not_before <= now:
         return ""
-    then, today = timezone.localtime(job.not_before), timezone.localtime(now).date()
-    pattern = "H:i" if then.date() == today else "Y-m-d H:i"
-    return _("not before %(time)s") % {"time": formats.date_format(then, pattern)}
+    return _("not before %(time)s") % {"time": _moment(job.not_before, now)}
 
 
-def _device(job: Job, devices: list[Device], named: dict[int, Device]) -> str:
-    if not devices:
-        return _("no worker is running")
-    kinds = {device.kind for device in devices}
-    if job.device_request == Job.DeviceRequest.GPU and Device.Kind.GPU not in kinds:
-        return _("no worker serves a GPU")
-    if job.device_request == Job.DeviceRequest.CPU and Device.Kind.CPU not in kinds:
-        return _("no worker serves the CPU")
-    if job.device_id is not None and job.device_id not in {device.pk for device in devices}:
+def _window(job: Job, windows: dict[int, Window], now: datetime) -> str:
+    if job.window_id is None or is_open(window := windows[job.window_id], now):
+        return ""
+    if (opening := next_opening(window, now)) is None:
+        return _("window %(name)s never opens") % {"name": window}
+    return _("window %(name)s opens %(time)s") % {"name": window, "time": _moment(opening, now)}
+
+
+def _standing(job: Job, made: Plan, named: dict[int, Device]) -> str:
+    standing = made.standings.get(job.pk, Standing(Why.TURN))
+    match standing.why:
+        case Why.LIMIT:
+            return _("%(person)s's limit of %(n)s running jobs") % {"person": job.owner, "n": standing.detail}
+        case Why.NO_DEVICE:
+            return _no_device(job, named)
+        case Why.CLOSED:
+            return standing.detail
+        case Why.DISK:
+            return _("too little room on the disk of %(host)s") % {"host": standing.detail}
+        case Why.HOME:
+            return _("waiting for %(host)s, which holds its checkpoint") % {"host": standing.detail}
+    return _("position %(n)d in the queue") % {"n": made.positions.get(job.pk, 1)}
+
+
+def _no_device(job: Job, named: dict[int, Device]) -> str:
+    if job.device_id is not None:
         return _("named device %(name)s has no worker") % {"name": named[job.device_id]}
-    return ""
+    if job.device_count > 1:
+        return _("no host has %(n)d such devices with a worker") % {"n": job.device_count}
+    match job.device_request:
+        case Job.DeviceRequest.GPU:
+            return _("no worker serves a GPU")
+        case Job.DeviceRequest.CPU:
+            return _("no worker serves the CPU")
+        case Job.DeviceRequest.LABEL:
+            return _("no worker serves a device labelled %(label)s") % {"label": job.device_label}
+    return _("no worker is running")
+
+
+def _moment(moment: datetime, now: datetime) -> str:
+    then, today = timezone.localtime(moment), timezone.localtime(now).date()
+    return formats.date_format(then, "H:i" if then.date() == today else "Y-m-d H:i")

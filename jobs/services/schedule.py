@@ -1,11 +1,19 @@
-"""Which jobs may start now, in which order, and on which device."""
+"""The state of the queue in the database: which jobs may start now, and which devices there are."""
 
-from datetime import datetime
+from collections import Counter
+from datetime import datetime, timedelta
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.conf import settings
+from django.db.models import Q, QuerySet
 
-from jobs.models import Device, Job
+from jobs.models import Device, Host, Job, Window
+from jobs.services.disk import expected_bytes
+from jobs.services.estimate import expected_seconds, remaining_seconds
+from jobs.services.fair_share import device_time
+from jobs.services.limits import running_limits
+from jobs.services.placement import Ask, Slot, State
+from jobs.services.wake import alive_workers
+from jobs.services.windows import is_open
 
 DEPENDENCY_MET = (
     Q(depends_on=None)
@@ -15,26 +23,79 @@ DEPENDENCY_MET = (
 
 
 def eligible_jobs(now: datetime) -> QuerySet[Job]:
-    """Return the queued jobs that may start at ``now``: by priority, then whose owner runs least, then age."""
+    """Return the queued jobs that neither a dependency nor the time keeps from starting at ``now``."""
     due = Q(not_before=None) | Q(not_before__lte=now)
-    return in_order(Job.objects.filter(DEPENDENCY_MET, due, status=Job.Status.QUEUED, cancel_requested_at=None))
+    inside = Q(window=None) | Q(window__in=[window.pk for window in Window.objects.all() if is_open(window, now)])
+    return Job.objects.filter(DEPENDENCY_MET, due, inside, status=Job.Status.QUEUED, cancel_requested_at=None)
 
 
-def in_order(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Sort jobs as workers take them."""
-    running = (
-        Job.objects.filter(owner=OuterRef("owner"), status=Job.Status.RUNNING)
-        .order_by()
-        .values("owner")
-        .annotate(count=Count("pk"))
-        .values("count")
+def queue_state(now: datetime) -> State:
+    """Return the queue as ``placement.plan`` needs it, in a constant number of queries."""
+    hosts = {host.name: host for host in Host.objects.all()}
+    running = list(Job.objects.filter(status=Job.Status.RUNNING).defer("params", "command", "result"))
+    remaining = remaining_seconds(running, now)
+    return State(
+        now=now,
+        asks=asks(eligible_jobs(now), hosts),
+        slots=slots(now, hosts, remaining),
+        used=device_time(now, remaining),
+        running=Counter(job.owner_id for job in running),
+        limits=running_limits(),
+        patience=settings.NIGHTSHIFT_GANG_PATIENCE,
     )
-    return jobs.annotate(owner_running=Coalesce(Subquery(running), 0)).order_by("-priority", "owner_running", "id")
 
 
-def served_by(device: Device) -> Q:
-    """Return the condition that a job's device request is one that ``device`` serves."""
-    kind = Job.DeviceRequest.GPU if device.kind == Device.Kind.GPU else Job.DeviceRequest.CPU
-    return Q(device_request__in=(Job.DeviceRequest.ANY, kind)) | Q(
-        device_request=Job.DeviceRequest.NAMED, device=device
+def asks(jobs: QuerySet[Job], hosts: dict[str, Host]) -> list[Ask]:
+    """Return what jobs that may start ask for."""
+    found = list(jobs.defer("command", "result", "last_values"))
+    seconds, patience = expected_seconds(found), timedelta(seconds=settings.NIGHTSHIFT_CHECKPOINT_PATIENCE)
+    return [
+        Ask(
+            job=job.pk,
+            owner=job.owner_id,
+            queued_at=job.queued_at or job.created_at,
+            priority=job.priority,
+            place=job.place,
+            request=job.device_request,
+            device=job.device_id,
+            label=job.device_label,
+            count=job.device_count,
+            seconds=seconds.get(job.pk),
+            disk=expected_bytes(job),
+            homes=_homes(job, hosts),
+            prefers_homes_until=(job.queued_at or job.created_at) + patience if job.checkpoint_host else None,
+        )
+        for job in found
+    ]
+
+
+def slots(now: datetime, hosts: dict[str, Host], remaining: dict[int, float | None]) -> list[Slot]:
+    """Return the devices that living workers serve. ``remaining``: expected seconds of running jobs, by id."""
+    devices = Device.objects.filter(workers__in=alive_workers()).select_related("attempt").distinct()
+    return [_slot(device, hosts.get(device.host), now, remaining) for device in devices]
+
+
+def _slot(device: Device, host: Host | None, now: datetime, remaining: dict[int, float | None]) -> Slot:
+    left = remaining.get(device.attempt.job_id) if device.attempt else None
+    closed = f"{device} is drained" if device.drained_at else ""
+    if host and host.paused_reason:
+        closed = f"{host} is paused: {host.paused_reason}"
+    room = max(host.disk_free - settings.NIGHTSHIFT_DISK_RESERVE, 0) if host and host.disk_total else None
+    return Slot(
+        device=device.pk,
+        host=device.host,
+        kind=device.kind,
+        labels=device.all_labels,
+        busy=device.attempt is not None,
+        free_at=None if left is None else now + timedelta(seconds=left),
+        closed=closed,
+        room=room,
     )
+
+
+def _homes(job: Job, hosts: dict[str, Host]) -> frozenset[str]:
+    """Return the hosts that see the job's checkpoint: where it was written, and those that share that state folder."""
+    if not job.checkpoint_host:
+        return frozenset()
+    home = hosts[job.checkpoint_host].home if job.checkpoint_host in hosts else ""
+    return frozenset([job.checkpoint_host, *(name for name, host in hosts.items() if home and host.home == home)])

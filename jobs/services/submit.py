@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from jobs.models import Batch, Device, Event, Job
+from jobs.models import Batch, Device, Event, Job, Window
 from jobs.services.events import record
 from jobs.services.revision import code_revision
 from jobs.services.wake import wake_workers
@@ -36,8 +36,12 @@ class Submission:
     dependency_rule: str = Job.DependencyRule.SUCCESS
     device_request: str = Job.DeviceRequest.ANY
     device: Device | None = None
+    device_label: str = ""
+    device_count: int = 1
     not_before: datetime | None = None
-    priority: int = 0
+    window: Window | None = None
+    time_limit: int | None = None  # minutes
+    priority: int = Job.Priority.NORMAL
     submission_key: str | None = None
     hold: bool = False
 
@@ -79,9 +83,9 @@ def config_for(submission: Submission) -> TrainConfig:
     return config
 
 
-def frozen_command(config: TrainConfig, run_dir: str) -> list[str]:
-    """Return the command as people read it; a worker runs it with its own Python."""
-    return ["python", *command_line(config, run_dir)]
+def frozen_command(config: TrainConfig, run_dir: str, processes: int = 1) -> list[str]:
+    """Return the command as people read it; a worker runs it with its own Python, one process per device."""
+    return ["python", *command_line(config, run_dir, processes)]
 
 
 def _by_key(submission: Submission) -> Job | None:
@@ -122,6 +126,10 @@ def _refused_wishes(submission: Submission) -> dict[str, list[str]]:
         wrong["dependency_rule"] = [_("weights are there only after success")]
     if (submission.device_request == Job.DeviceRequest.NAMED) != (submission.device is not None):
         wrong["device"] = [_("choose a device exactly when a named device is asked for")]
+    if (submission.device_request == Job.DeviceRequest.LABEL) != bool(submission.device_label):
+        wrong["device"] = [_("name a label exactly when a device with a label is asked for")]
+    if submission.device_count < 1 or (submission.device_count > 1 and submission.device is not None):
+        wrong["device_count"] = [_("at least one device, and exactly one when it is a named one")]
     return wrong
 
 
@@ -138,14 +146,18 @@ def _create(submission: Submission, config: TrainConfig) -> Job:
         dependency_rule=submission.dependency_rule,
         device_request=submission.device_request,
         device=submission.device,
+        device_label=submission.device_label,
+        device_count=submission.device_count,
         not_before=submission.not_before,
+        window=submission.window,
+        time_limit=submission.time_limit,
         priority=submission.priority,
         submission_key=submission.submission_key,
         code_revision=code_revision(),
         status=Job.Status.HELD if submission.hold else Job.Status.QUEUED,
         queued_at=timezone.now(),
     )
-    job.command = frozen_command(config, job.run_dir)
+    job.command = frozen_command(config, job.run_dir, job.device_count)
     job.save(update_fields=["command"])
     record(job, Event.Kind.SUBMITTED, by=submission.owner)
     transaction.on_commit(wake_workers)

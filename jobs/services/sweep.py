@@ -9,7 +9,8 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Worker
-from jobs.services.schedule import eligible_jobs, served_by
+from jobs.services.placement import plan
+from jobs.services.schedule import queue_state
 from jobs.services.wake import idle_workers, publish
 from jobs.worker.adopt import settle
 
@@ -90,6 +91,7 @@ def take_over(job: Job, *, left_behind: bool = False) -> Attempt | None:
 
 def wake_for_work() -> None:
     """Wake each idle worker that could claim something."""
-    jobs = eligible_jobs(timezone.now())
-    idle = idle_workers().select_related("device")
-    publish(*[worker.queue for worker in idle if jobs.filter(served_by(worker.device)).exists()])
+    idle = {worker.device_id: worker.queue for worker in idle_workers()}
+    if idle and Job.objects.filter(status=Job.Status.QUEUED).exists():
+        starts = plan(queue_state(timezone.now())).starts
+        publish(*{idle[device] for devices in starts.values() for device in devices if device in idle})

@@ -24,9 +24,9 @@ def alive_workers() -> QuerySet[Worker]:
 
 
 def idle_workers() -> QuerySet[Worker]:
-    """Return the alive workers that run nothing."""
+    """Return the alive workers that run nothing and whose device no other has."""
     running = Job.objects.filter(worker=OuterRef("pk"), status=Job.Status.RUNNING)
-    return alive_workers().filter(~Exists(running))
+    return alive_workers().filter(~Exists(running), device__attempt=None)
 
 
 def wake_workers(*, besides: int = 0) -> None:

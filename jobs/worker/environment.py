@@ -1,7 +1,7 @@
 """What a trainer's environment holds: what it needs to compute, and no secret."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jobs.models import Device
 from jobs.worker.guard import COOKIE
@@ -21,18 +21,19 @@ def passed_on(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def trainer_environment(
-    device: Device, *, home: str, token: str, environment: Mapping[str, str] = os.environ
+    devices: Sequence[Device], *, home: str, token: str, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the environment of a trainer that sees exactly ``device``."""
+    """Return the environment of a trainer that sees exactly ``devices``, in this order."""
     passed = passed_on(environment)
-    if device.kind == Device.Kind.CPU:
+    gpus = [device.key for device in devices if device.kind == Device.Kind.GPU]
+    if not gpus:
         passed.setdefault("OMP_NUM_THREADS", str(cores()))
     return passed | {
         "NIGHTSHIFT_HOME": home,
         "NIGHTSHIFT_PUMPED": "1",
         COOKIE: token,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": device.key if device.kind == Device.Kind.GPU else "",
+        "CUDA_VISIBLE_DEVICES": ",".join(gpus),
         "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1",
     }

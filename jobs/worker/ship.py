@@ -113,7 +113,8 @@ class Shipper:
             changes |= {"step": newest["step"], "last_values": self._last_values}
             changes |= {"total_steps": newest["total_steps"]} if "total_steps" in newest else {}
         if load.checkpoint_step is not None:
-            changes["checkpoint_step"] = load.checkpoint_step
+            worker = self.attempt.worker
+            changes |= {"checkpoint_step": load.checkpoint_step, "checkpoint_host": worker.host if worker else ""}
         held = Job.objects.filter(pk=self.attempt.job_id, lease_token=self.attempt.token, status=Job.Status.RUNNING)
         if not held.update(**changes):
             raise Fenced(f"attempt {self.attempt} no longer holds the lease")

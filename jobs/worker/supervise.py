@@ -79,17 +79,17 @@ def prepare_folder(attempt: Attempt) -> Path:
 
 
 def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:
-    """Start the command on the attempt's device."""
-    device = attempt.device
-    if device is None:
+    """Start the command on the attempt's devices."""
+    devices = list(attempt.devices.order_by("index", "pk"))
+    if not devices:
         raise RuntimeError("an attempt needs a device")
     own = os.environ.get(OWN_TRAINER)
     arguments = [own, *attempt.command[3:]] if own else attempt.command[1:]
     home = str(settings.NIGHTSHIFT_HOME)
     return TrainerProcess(
         [sys.executable, *arguments],
-        environment=trainer_environment(device, home=home, token=str(attempt.token)),
-        locks=[lock_of(device.key), lock_of(attempt.job.run_dir)],
+        environment=trainer_environment(devices, home=home, token=str(attempt.token)),
+        locks=[*(lock_of(device.key) for device in devices), lock_of(attempt.job.run_dir)],
         log=folder / "log.txt",
     )
 

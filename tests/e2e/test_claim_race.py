@@ -15,11 +15,12 @@ from trainers.paths import REPOSITORY
 CLAIMER = """
 import sys, django
 django.setup()
-from jobs.models import Worker
+from jobs.models import Device, Worker
 from jobs.services.claim import claim_next
 worker = Worker.objects.get(name=sys.argv[1])
 while attempt := claim_next(worker):
     print(attempt.job_id)
+    Device.objects.filter(attempt=attempt).update(attempt=None)
 """
 pytestmark = pytest.mark.e2e
 PROCESSES, JOBS = 8, 60
@@ -29,7 +30,7 @@ def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database)
     for _ in range(JOBS):
         queued()
     for number in range(PROCESSES):
-        worker(f"cpu{number}@here")
+        worker(f"cpu{number}@here", key=f"cpu:{number}")
     claimers = [
         subprocess.Popen(
             [sys.executable, "-c", CLAIMER, f"cpu{number}@here"],

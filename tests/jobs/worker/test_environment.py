@@ -15,7 +15,7 @@ OURS = {
 
 
 def of(device):
-    return trainer_environment(device, home="/state", token="t1", environment=OURS)
+    return trainer_environment([device], home="/state", token="t1", environment=OURS)
 
 
 def test_no_secret_is_passed_on():
@@ -40,5 +40,5 @@ def test_a_cpu_worker_hides_the_gpus_and_uses_every_core():
 
 def test_what_the_image_was_built_from_reaches_the_record_of_the_run():
     device = Device(kind=Device.Kind.CPU, key="cpu:here")
-    passed = trainer_environment(device, home="/home", token="t", environment={"NIGHTSHIFT_REVISION": "v1"})
+    passed = trainer_environment([device], home="/home", token="t", environment={"NIGHTSHIFT_REVISION": "v1"})
     assert passed["NIGHTSHIFT_REVISION"] == "v1"
