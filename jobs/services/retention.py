@@ -1,4 +1,4 @@
-"""Which checkpoints and weights of ended jobs a rule removes. Nothing that an unfinished job needs is ever among them."""
+"""Which checkpoints and weights of ended jobs a rule removes; never anything that an unfinished job needs."""
 
 from dataclasses import dataclass
 
