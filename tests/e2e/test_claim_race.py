@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from jobs.models import Attempt
-from tests.e2e.conftest import other_database
 from tests.jobs.rows import queued, worker
 from trainers.paths import REPOSITORY
 
@@ -38,7 +37,7 @@ def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database)
             stderr=subprocess.PIPE,
             text=True,
             cwd=REPOSITORY,
-            env=os.environ | {"DJANGO_SETTINGS_MODULE": "webadmin.settings"} | other_database(),
+            env=os.environ | {"DJANGO_SETTINGS_MODULE": "webadmin.settings"},
         )
         for number in range(PROCESSES)
     ]

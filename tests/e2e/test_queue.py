@@ -11,26 +11,14 @@ import pytest
 from jobs.models import Attempt, Job, LogChunk
 from jobs.services.lifecycle import request_cancel
 from jobs.services.reasons import waiting_reasons
-from tests.e2e.conftest import wait_for, wait_for_status
-from tests.jobs.rows import person, queued
+from tests.e2e.live_stack import asked, gone, wait_for, wait_for_status, wait_for_step
+from tests.jobs.rows import person
 
 pytestmark = pytest.mark.e2e
 
 
-def asked(fault="ok", *, steps=5, **wishes):
-    return queued("grpo", params={"save_weight": fault, "max_steps": steps}, **wishes)
-
-
 def log_of(job):
     return b"".join(chunk.content for chunk in LogChunk.objects.filter(job=job).order_by("offset")).decode()
-
-
-def wait_for_step(live, job, step):
-    wait_for(lambda: f"STEP {step}" in live.words(job), 20)
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_job_runs_and_its_log_metrics_samples_and_result_come_back(live):

@@ -86,7 +86,8 @@ class Run:
 
     def note(self, what):
         with self.ledger.open("a") as file:
-            file.write(f"{self.job} {what} {os.getpid()} {time.time():.3f}\n")
+            devices = os.environ.get("CUDA_VISIBLE_DEVICES") or "cpu"
+            file.write(f"{self.job} {what} {devices} {os.getpid()} {time.time():.3f}\n")
 
 
 if __name__ == "__main__":
