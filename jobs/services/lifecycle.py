@@ -78,6 +78,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
         params=config.model_dump(mode="json"),
         command=frozen_command(config, job.run_dir, job.device_count),
         cause="",
+        advice="",
         result={},
         requeues=0,
         queued_at=timezone.now(),
@@ -148,7 +149,13 @@ def resumed(command: list[str]) -> list[str]:
 
 @transaction.atomic
 def finish_attempt(
-    attempt: Attempt, outcome: str, *, cause: str = "", exit_code: int | None = None, result: dict[str, Any] | None
+    attempt: Attempt,
+    outcome: str,
+    *,
+    cause: str = "",
+    advice: str = "",
+    exit_code: int | None = None,
+    result: dict[str, Any] | None,
 ) -> None:
     """Record how the attempt ended; the job ends the same way.
 
@@ -157,7 +164,8 @@ def finish_attempt(
     """
     if outcome == Attempt.Outcome.CANCELLED:
         cause = "; ".join(filter(None, (_cancelled_by(_who_cancelled(attempt.job)), cause)))
-    _end(attempt, outcome, cause, exit_code, status=outcome, finished_at=timezone.now(), result=result or {})
+    ended = {"status": outcome, "finished_at": timezone.now(), "advice": advice[:500], "result": result or {}}
+    _end(attempt, outcome, cause, exit_code, **ended)
     record(attempt.job, Event.Kind.ENDED, detail=f"{attempt.get_outcome_display()}: {cause}".removesuffix(": "))
     transaction.on_commit(partial(wake_workers, besides=attempt.worker_id or 0))
 
@@ -203,7 +211,7 @@ def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **ch
     if not held.update(**changes):
         raise Fenced(f"attempt {attempt} no longer holds the lease")
     attempt.outcome, attempt.cause, attempt.exit_code = outcome, cause[:500], exit_code
-    attempt.ended_at = timezone.now()
+    attempt.ended_at = attempt.ended_at or timezone.now()
     attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
     Device.objects.filter(attempt=attempt).update(attempt=None)
 

@@ -85,7 +85,9 @@ def take_over(job: Job, *, left_behind: bool = False) -> Attempt | None:
         seen = seen.filter(lease_until__lt=now)
     if not seen.update(lease_token=token, lease_until=now + timedelta(seconds=settings.NIGHTSHIFT_LEASE)):
         return None
-    Attempt.objects.filter(job=job, outcome=Attempt.Outcome.RUNNING).update(token=token)
+    taken = Attempt.objects.filter(job=job, outcome=Attempt.Outcome.RUNNING)
+    taken.filter(ended_at=None).update(ended_at=min(now, job.lease_until or now))  # no trainer outlives its lease
+    taken.update(token=token)
     return Attempt.objects.select_related("job", "worker").get(token=token)
 
 

@@ -1,4 +1,4 @@
-"""The thread between a running attempt and the database: heartbeat, write-back, and the wish to cancel."""
+"""The thread between a running attempt and the database: heartbeat, write-back, and what people wish."""
 
 import logging
 import threading
@@ -11,8 +11,9 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from jobs.models import Attempt, Job, Worker
 from jobs.services.lifecycle import Fenced
 from jobs.worker.ship import Shipper
+from jobs.worker.time_limit import TimeLimit
 
-POLL = 0.4  # seconds between two looks at the cancel flag
+POLL = 0.4  # seconds between two looks at the job's row
 WRITE = 1.0  # seconds between two writes
 RETRY = 1.0  # seconds
 
@@ -22,11 +23,12 @@ logger = logging.getLogger(__name__)
 class Link(threading.Thread):
     """Renew the lease and ship until closed. The database may be away for any time; the trainer does not notice."""
 
-    def __init__(self, attempt: Attempt, shipper: Shipper, *, pid: int) -> None:
+    def __init__(self, attempt: Attempt, shipper: Shipper, limit: TimeLimit, *, pid: int) -> None:
         super().__init__(name="link", daemon=True)
         self.fenced = threading.Event()
         self.cancel_asked = threading.Event()
-        self._attempt, self._shipper, self._pid = attempt, shipper, pid
+        self.yield_reason = ""
+        self._attempt, self._shipper, self._limit, self._pid = attempt, shipper, limit, pid
         self._closing, self._confirmed = threading.Event(), threading.Event()
         self._alone = not Worker.objects.exclude(host=attempt.worker.host if attempt.worker else "").exists()
         self._written_at = 0.0
@@ -51,7 +53,8 @@ class Link(threading.Thread):
         try:
             close_old_connections()
             self._write_when_due()
-            self._look_for_cancel()
+            self._look_for_wishes()
+            self._limit.warn()
         except Fenced:
             self.fenced.set()
         except (DataError, IntegrityError):
@@ -69,12 +72,13 @@ class Link(threading.Thread):
             self._written_at = time.monotonic()
             self._confirmed.set()
 
-    def _look_for_cancel(self) -> None:
+    def _look_for_wishes(self) -> None:
         held = Job.objects.filter(pk=self._attempt.job_id, lease_token=self._attempt.token)
-        row = held.values_list("cancel_requested_at").first()
+        row = held.values_list("cancel_requested_at", "yield_reason", "time_limit").first()
         if row is None:
             raise Fenced(f"attempt {self._attempt} no longer holds the lease")
-        if row[0] is not None:
+        cancelled_at, self.yield_reason, self._limit.minutes = row
+        if cancelled_at is not None:
             self.cancel_asked.set()
         if self._pid:
             Attempt.objects.filter(pk=self._attempt.pk).update(pid=self._pid)

@@ -4,9 +4,9 @@ import json
 import re
 import signal
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.models import Attempt
 from jobs.worker.guard import NO_LOCK, SIGNALLED
@@ -14,16 +14,26 @@ from jobs.worker.tail import storable
 
 DONE, STOPPED, OUT_OF_MEMORY = 0, 3, 4  # the trainers' exit codes
 LOG_END = 16_384  # bytes
+LONGER = "resume it with a longer limit"
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 Outcome = Attempt.Outcome
 
 
-class Asked(Enum):
-    """Why the worker asked the trainer to end."""
+class Asked(IntEnum):
+    """Why the worker asked the trainer to end; of several reasons the highest counts."""
 
-    CANCEL = auto()
-    DRAIN = auto()
+    DRAIN = 1
+    YIELD = 2
+    TIME_LIMIT = 3
+    CANCEL = 4
+
+
+class Wish(NamedTuple):
+    """That an attempt shall end, and why in words. Of two wishes the greater counts."""
+
+    asked: Asked
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,26 +42,37 @@ class Ending:
 
     outcome: str
     cause: str = ""
+    advice: str = ""
     exit_code: int | None = None
     again: bool = False
 
 
-def classify(status: int, folder: Path, *, asked: Asked | None = None, oom_killed: bool = False) -> Ending:
-    """Return the ending of a guard that exited with ``status`` (negative: the guard itself was killed)."""
+def classify(status: int, folder: Path, *, wish: Wish | None = None, oom_killed: bool = False) -> Ending:
+    """Return the ending of a guard that exited with ``status`` (negative: the guard itself was killed).
+
+    An error of the trainer is an error even while it was asked to end, except that a cancelled job was cancelled.
+    """
     exit_code = SIGNALLED - status if status >= SIGNALLED else status
     result = read_result(folder)
     if exit_code == DONE and result is not None:
         return completed(result)
-    if asked is Asked.CANCEL:
-        return Ending(outcome=Outcome.CANCELLED, cause=_checkpoint(folder), exit_code=exit_code)
-    if asked is Asked.DRAIN and (exit_code < 0 or exit_code in (STOPPED, NO_LOCK)):
-        cause = f"the worker was stopped; {_checkpoint(folder)}"
-        return Ending(outcome=Outcome.DRAINED, cause=cause, exit_code=exit_code, again=True)
+    if wish and (wish.asked is Asked.CANCEL or exit_code < 0 or exit_code in (STOPPED, NO_LOCK)):
+        return _as_wished(wish, folder, exit_code)
     if status < 0 or exit_code in (STOPPED, NO_LOCK):
         return Ending(outcome=Outcome.LOST, cause=_machine_fault(status), exit_code=exit_code, again=True)
     out_of_memory = exit_code == OUT_OF_MEMORY or (exit_code == -signal.SIGKILL and oom_killed)
     outcome = Outcome.OUT_OF_MEMORY if out_of_memory else Outcome.FAILED
     return Ending(outcome=outcome, cause=_failure(exit_code, result, folder, oom_killed), exit_code=exit_code)
+
+
+def _as_wished(wish: Wish, folder: Path, exit_code: int) -> Ending:
+    cause = "; ".join(filter(None, (wish.why, _checkpoint(folder))))
+    match wish.asked:
+        case Asked.CANCEL:
+            return Ending(outcome=Outcome.CANCELLED, cause=cause, exit_code=exit_code)
+        case Asked.TIME_LIMIT:
+            return Ending(outcome=Outcome.TIMED_OUT, cause=cause, advice=LONGER, exit_code=exit_code)
+    return Ending(outcome=Outcome.DRAINED, cause=cause, exit_code=exit_code, again=True)
 
 
 def completed(result: dict[str, Any]) -> Ending:

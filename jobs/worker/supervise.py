@@ -16,9 +16,10 @@ from jobs.worker.artifacts import register, upload
 from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
-from jobs.worker.outcome import Asked, Ending, classify, read_result
+from jobs.worker.outcome import Asked, Ending, Wish, classify, read_result
 from jobs.worker.process import TrainerProcess, lock_of
 from jobs.worker.ship import Shipper
+from jobs.worker.time_limit import TimeLimit
 from trainers.paths import resolve_path
 
 TURN = 0.05  # seconds
@@ -49,15 +50,16 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
     shipper = Shipper(attempt, folder)
     killed_before = oom_kills()
     process = start_trainer(attempt, folder)
-    link = Link(attempt, shipper, pid=process.pid)
+    limit = TimeLimit(attempt)
+    link = Link(attempt, shipper, limit, pid=process.pid)
     link.start()
     rows: list[Artifact] = []
     try:
         try:
-            asked = watch(process, link, is_draining)
+            wish = watch(process, link, lambda: strongest_wish(link, limit, is_draining()))
         finally:
             status = process.finish()
-        ending = classify(status, folder, asked=asked, oom_killed=oom_kills() > killed_before)
+        ending = classify(status, folder, wish=wish, oom_killed=oom_kills() > killed_before)
         if ending.outcome == Attempt.Outcome.COMPLETED:
             rows = upload(attempt.job, folder)
     finally:
@@ -94,19 +96,30 @@ def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:
     )
 
 
-def watch(process: TrainerProcess, link: Link, is_draining: Callable[[], bool]) -> Asked | None:
-    """Wait for the end, and bring it about when somebody asks; return who asked first."""
-    asked: Asked | None = None
+def watch(process: TrainerProcess, link: Link, wished: Callable[[], Wish | None]) -> Wish | None:
+    """Wait for the end, and bring it about when somebody wishes; return the strongest wish."""
+    wish: Wish | None = None
     while process.is_running():
         if link.may_train_on():
             process.beat()
-        asked = asked or _wish(link, is_draining)
+        wish = max(filter(None, (wish, wished())), default=None)
         if link.fenced.is_set():
             process.kill()
-        elif asked is not None:
+        elif wish is not None:
             process.stop(settings.NIGHTSHIFT_GRACE)
         time.sleep(TURN)
-    return asked
+    return wish
+
+
+def strongest_wish(link: Link, limit: TimeLimit, draining: bool) -> Wish | None:
+    """Return why the attempt shall end now, if it shall."""
+    if link.cancel_asked.is_set():
+        return Wish(Asked.CANCEL)
+    if limit.is_reached():
+        return Wish(Asked.TIME_LIMIT, f"time limit of {limit} reached")
+    if link.yield_reason:
+        return Wish(Asked.YIELD, link.yield_reason)
+    return Wish(Asked.DRAIN, "the worker was stopped") if draining else None
 
 
 def ship_rest(shipper: Shipper, *, write: Callable[[Callable[[], bool]], object] = persist) -> None:
@@ -130,14 +143,13 @@ def record_end(
             else:
                 result = read_result(folder) if folder else None
                 finish_attempt(
-                    attempt, ending.outcome, cause=ending.cause, exit_code=ending.exit_code, result=result
-                )  # fmt: skip
+                    attempt,
+                    ending.outcome,
+                    cause=ending.cause,
+                    advice=ending.advice,
+                    exit_code=ending.exit_code,
+                    result=result,
+                )
                 register(rows or [])
     except Fenced as error:
         logger.warning("%s; its end is not recorded", error)
-
-
-def _wish(link: Link, is_draining: Callable[[], bool]) -> Asked | None:
-    if link.cancel_asked.is_set():
-        return Asked.CANCEL
-    return Asked.DRAIN if is_draining() else None

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobs.worker.outcome import Asked, Ending, classify, last_line, read_result
+from jobs.worker.outcome import Asked, Ending, Wish, classify, last_line, read_result
 
 
 def ending(tmp_path, status, *, result=None, log="", checkpoint=None, **more):
@@ -65,22 +65,25 @@ def test_faults_of_the_machine_are_tried_again(tmp_path, status, word):
 
 @pytest.mark.parametrize("status", [3, 1, -9, 128 + 15, 128 + 9])
 def test_whatever_the_status_a_cancelled_attempt_was_cancelled(tmp_path, status):
-    found = ending(tmp_path, status, asked=Asked.CANCEL, checkpoint=40)
+    found = ending(tmp_path, status, wish=Wish(Asked.CANCEL), checkpoint=40)
     assert (found.outcome, found.cause, found.again) == ("cancelled", "checkpoint at step 40", False)
 
 
 def test_a_job_that_finished_before_it_could_be_cancelled_completed(tmp_path):
-    assert ending(tmp_path, 0, result={}, asked=Asked.CANCEL).outcome == "completed"
+    assert ending(tmp_path, 0, result={}, wish=Wish(Asked.CANCEL)).outcome == "completed"
 
 
 @pytest.mark.parametrize("status", [3, -9, 128 + 15])
 def test_a_stopped_worker_puts_the_job_back(tmp_path, status):
-    found = ending(tmp_path, status, asked=Asked.DRAIN)
+    found = ending(tmp_path, status, wish=Wish(Asked.DRAIN, "the worker was stopped"))
     assert (found.outcome, found.cause, found.again) == ("drained", "the worker was stopped; no checkpoint", True)
 
 
 def test_an_error_while_the_worker_stops_is_still_an_error(tmp_path):
-    assert ending(tmp_path, 1, asked=Asked.DRAIN, log="ValueError: no\n").outcome == "failed"
+    assert (
+        ending(tmp_path, 1, wish=Wish(Asked.DRAIN, "the worker was stopped"), log="ValueError: no\n").outcome
+        == "failed"
+    )
 
 
 def test_the_last_line_that_says_something(tmp_path):
