@@ -5,27 +5,38 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 import psutil
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 CONFIGURED = "NIGHTSHIFT_DEVICES"  # a JSON list of devices instead of those found
 PINNED = "NIGHTSHIFT_DEVICE"  # the one device of a worker, as JSON
+HOST = "NIGHTSHIFT_HOST"  # this machine's name in the admin instead of its own
 CONCURRENCY = ("-P", "prefork", "-c", "1", "--without-gossip", "--without-mingle", "-l", "info")
 
 
+class WrongDevices(ValueError):
+    """An operator has to change ``NIGHTSHIFT_DEVICES``; the message says how."""
+
+
+def host_name() -> str:
+    """Return the name under which the admin knows this machine."""
+    return os.environ.get(HOST) or socket.gethostname()
+
+
 class FoundDevice(BaseModel):
-    """One device as a worker and the admin name it."""
+    """One device as a worker and the admin name it, whoever found it: the driver or an operator's list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key: str
-    kind: str
-    host: str
-    name: str
-    index: int = 0
-    memory_bytes: int = 0
+    key: str = Field(pattern=r"^[A-Za-z0-9:._-]{1,120}$")
+    kind: Literal["gpu", "cpu"]
+    host: str = Field(default_factory=host_name, pattern=r"^[A-Za-z0-9._-]{1,120}$")
+    name: str = Field(min_length=1, max_length=120)
+    index: int = Field(default=0, ge=0)
+    memory_bytes: int = Field(default=0, ge=0)
+    labels: str = Field(default="", max_length=200)  # separated by spaces
 
     @property
     def worker_name(self) -> str:
@@ -46,10 +57,34 @@ class FoundDevice(BaseModel):
 
 
 def find_devices() -> list[FoundDevice]:
-    """Return the configured devices, else every GPU that the driver names, else the CPU."""
+    """Return the configured devices, else every GPU that the driver names, else the CPU.
+
+    Raises:
+        WrongDevices: the configured list cannot be used.
+    """
     if text := os.environ.get(CONFIGURED):
-        return TypeAdapter(list[FoundDevice]).validate_json(text)
+        return configured_devices(text)
     return nvml_devices() or [cpu_device()]
+
+
+def configured_devices(text: str) -> list[FoundDevice]:
+    """Return the devices of a JSON list. Two of one key, or of one worker's name, would be the same device.
+
+    Raises:
+        WrongDevices: it is no list of devices; the message names the first fault.
+    """
+    try:
+        devices = TypeAdapter(list[FoundDevice]).validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = " of ".join(str(part) for part in reversed(fault["loc"]))
+        raise WrongDevices(f"{CONFIGURED} cannot be used: {where}: {fault['msg']}".replace(": :", ":")) from None
+    for names in ([device.key for device in devices], [device.worker_name for device in devices]):
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise WrongDevices(f"{CONFIGURED} cannot be used: {twice} is there twice; give each its own key and index")
+    if not devices:
+        raise WrongDevices(f"{CONFIGURED} cannot be used: the list is empty")
+    return devices
 
 
 def nvml_devices() -> list[FoundDevice]:
@@ -68,7 +103,7 @@ def nvml_devices() -> list[FoundDevice]:
 
 def cpu_device() -> FoundDevice:
     """Return this host's CPU as a device."""
-    host = socket.gethostname()
+    host = host_name()
     name = f"CPU, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
     memory = psutil.virtual_memory().total
     return FoundDevice(key=f"cpu:{host}", kind="cpu", host=host, name=name, memory_bytes=memory)
@@ -88,7 +123,7 @@ def _gpu(index: int) -> FoundDevice:
     return FoundDevice(
         key=_text(pynvml.nvmlDeviceGetUUID(handle)),
         kind="gpu",
-        host=socket.gethostname(),
+        host=host_name(),
         name=_text(pynvml.nvmlDeviceGetName(handle)),
         index=index,
         memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from jobs.models import Device, Worker
+from jobs.services.hosts import touch_host
 from jobs.services.wake import publish
 from jobs.stack.devices import FoundDevice
 from jobs.worker.drain import clear_drain, request_drain
@@ -35,8 +36,9 @@ def connect_signals() -> None:
 
 
 def register_worker(name: str, found: FoundDevice) -> Worker:
-    """Write the worker and its device to the database."""
-    values = found.model_dump(exclude={"key"})
+    """Write the worker, its device and its host to the database; labels that an operator gave there stay."""
+    touch_host(found.host)
+    values = found.model_dump(exclude={"key"} if found.labels else {"key", "labels"})
     device, _ = Device.objects.update_or_create(key=found.key, defaults=values)
     now = timezone.now()
     row = {"host": found.host, "pid": os.getpid(), "device": device, "queue": found.queue}
@@ -53,7 +55,8 @@ def _announce(sender: Any, **_: Any) -> None:
     with _database:
         persist(lambda: register_worker(sender.hostname, found))
         connection.close()
-    threading.Thread(target=_keep_fresh, args=(sender.hostname,), name="heartbeat", daemon=True).start()
+    names = (sender.hostname, found.host)
+    threading.Thread(target=_keep_fresh, args=names, name="heartbeat", daemon=True).start()
     publish(found.queue)
 
 
@@ -62,11 +65,12 @@ def _look_for_work(**_: Any) -> None:
     threading.Thread(target=publish, args=(FoundDevice.of_worker().queue,), daemon=True).start()
 
 
-def _keep_fresh(name: str) -> None:
+def _keep_fresh(name: str, host: str) -> None:
     while not _stopping.wait(settings.NIGHTSHIFT_HEARTBEAT):
         with _database:
             try:
                 Worker.objects.filter(name=name).update(heartbeat_at=timezone.now())
+                touch_host(host)
             except DatabaseError as error:
                 logger.warning("heartbeat not written: %s", error)
             finally:

@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from jobs.stack.devices import WrongDevices
 from jobs.stack.launch import worker_programs
 from jobs.stack.processes import Child, stop_together
 from jobs.stack.signals import StopFlag
@@ -17,7 +18,11 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         stopping = StopFlag()
-        workers = [Child(program, settings.NIGHTSHIFT_HOME / "logs") for program in worker_programs()]
+        try:
+            programs = worker_programs()
+        except WrongDevices as error:
+            raise CommandError(str(error)) from None
+        workers = [Child(program, settings.NIGHTSHIFT_HOME / "logs") for program in programs]
         for worker in workers:
             worker.start()
         self.stdout.write(f"Started {len(workers)} worker(s); logs in {settings.NIGHTSHIFT_HOME / 'logs'}.")

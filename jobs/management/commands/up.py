@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.stack.broker import NoBroker
+from jobs.stack.devices import WrongDevices
 from jobs.stack.launch import NotStarted, Stack
 from jobs.stack.lock import AlreadyRunning, PortTaken
 from jobs.stack.prepare import NoDatabase
@@ -32,7 +33,7 @@ class Command(BaseCommand):
                 while not stopping():
                     stack.tend()
                     time.sleep(0.2)
-        except (AlreadyRunning, PortTaken, NoBroker, NoDatabase, NotStarted) as error:
+        except (AlreadyRunning, PortTaken, NoBroker, NoDatabase, NotStarted, WrongDevices) as error:
             raise CommandError(str(error)) from None
         self.say("Stopped.")
 

@@ -2,7 +2,16 @@
 
 import json
 
-from jobs.stack.devices import FoundDevice, find_devices, worker_command
+import pytest
+
+from jobs.stack.devices import (
+    FoundDevice,
+    WrongDevices,
+    configured_devices,
+    cpu_device,
+    find_devices,
+    worker_command,
+)
 
 GPU = {"key": "GPU-12", "kind": "gpu", "host": "box", "name": "H200", "index": 1, "memory_bytes": 141}
 
@@ -30,3 +39,34 @@ def test_a_worker_serves_one_device_and_hears_only_its_own_queue():
 
 def test_a_worker_started_by_hand_serves_the_cpu():
     assert FoundDevice.of_worker({}).kind == "cpu"
+
+
+def test_an_operator_names_this_machine_and_its_devices_labels(monkeypatch):
+    monkeypatch.setenv("NIGHTSHIFT_HOST", "box-2")
+    monkeypatch.setenv("NIGHTSHIFT_DEVICES", '[{"key": "GPU-1", "kind": "gpu", "name": "H200", "labels": "fast 141g"}]')
+    [device] = find_devices()
+    assert (device.worker_name, device.labels) == ("gpu0@box-2", "fast 141g")
+    assert cpu_device().key == "cpu:box-2"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("four GPUs", "Invalid JSON"),
+        ("[]", "the list is empty"),
+        ('[{"key": "GPU-1", "kind": "tpu", "name": "x"}]', "kind of 0: Input should be 'gpu' or 'cpu'"),
+        ('[{"key": "GPU-1", "kind": "gpu", "name": "x", "color": 1}]', "color of 0: Extra inputs are not permitted"),
+        (
+            '[{"key": "a", "kind": "gpu", "name": "x"}, {"key": "b", "kind": "gpu", "name": "x"}]',
+            "gpu0@box is there twice",
+        ),
+        ('[{"key": "a,b", "kind": "gpu", "name": "x"}]', "key of 0"),
+    ],
+)
+def test_a_list_of_devices_that_cannot_be_used_is_one_line_that_names_the_fault(monkeypatch, text, fault):
+    monkeypatch.setenv("NIGHTSHIFT_HOST", "box")
+    with pytest.raises(WrongDevices) as refused:
+        configured_devices(text)
+    assert str(refused.value).startswith("NIGHTSHIFT_DEVICES cannot be used: ")
+    assert fault in str(refused.value)
+    assert "\n" not in str(refused.value)
