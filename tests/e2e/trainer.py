@@ -56,6 +56,8 @@ class Run:
         self.note(f"STEP {number}")
         if fault == "segv" and number == 2:
             os.kill(os.getpid(), signal.SIGSEGV)
+        if fault == "saver" and number % 10 == 0:
+            self.checkpoint(number)
         if self.stopping and fault != "ignore_sigterm":
             self.checkpoint(number)
             self.result(STOPPED, number, "stopped on request")
@@ -65,7 +67,8 @@ class Run:
 
     def checkpoint(self, step):
         (self.folder / "checkpoint").mkdir(exist_ok=True)
-        (self.folder / "checkpoint" / "meta.json").write_text(json.dumps({"step": step}))
+        (self.folder / "checkpoint.tmp").write_text(json.dumps({"step": step}))
+        os.replace(self.folder / "checkpoint.tmp", self.folder / "checkpoint" / "meta.json")
 
     def checkpoint_step(self):
         path = self.folder / "checkpoint" / "meta.json"
