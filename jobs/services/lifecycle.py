@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from jobs.models import Attempt, Device, Event, Host, Job, Metric, Sample, Worker
 from jobs.services.events import record
-from jobs.services.submit import frozen_command
+from jobs.services.submit import frozen_command, wrong_time_limit
 from jobs.services.wake import wake_workers
 from trainers.cli import field_errors
 
@@ -62,11 +62,17 @@ def request_cancel(job: Job, *, by: User | None) -> None:
 def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = None) -> None:
     """Put a finished job back in the queue, to continue from its checkpoint with ``changes``.
 
+    They are of its parameters, and of its time limit, of which nothing is used then.
+
     Raises:
         NotPossible: the job is not finished.
         ValidationError: a change is not allowed or out of bounds; messages by field name.
     """
-    config = _changed_config(job, changes or {})
+    parameters = dict(changes or {})
+    time_limit = parameters.pop("time_limit", job.time_limit)
+    if wrong := wrong_time_limit(time_limit):
+        raise ValidationError({"time_limit": wrong})
+    config = _changed_config(job, parameters)
     _move(
         job,
         Job.FINISHED,
@@ -75,6 +81,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
         detail=", ".join(f"{name} {value}" for name, value in (changes or {}).items()),
         status=Job.Status.QUEUED,
         resume=True,
+        time_limit=time_limit,
         params=config.model_dump(mode="json"),
         command=frozen_command(config, job.run_dir, job.device_count),
         cause="",
@@ -171,7 +178,9 @@ def finish_attempt(
 
 
 @transaction.atomic
-def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: int | None = None) -> None:
+def requeue_attempt(
+    attempt: Attempt, outcome: str, *, cause: str, advice: str = "", exit_code: int | None = None
+) -> None:
     """Put the job back in the queue, to continue from its checkpoint; a LOST attempt only so many times.
 
     Raises:
@@ -181,9 +190,10 @@ def requeue_attempt(attempt: Attempt, outcome: str, *, cause: str, exit_code: in
     lost = outcome == Attempt.Outcome.LOST
     if lost and job.requeues >= settings.NIGHTSHIFT_MAX_REQUEUES:
         cause = f"{cause}; given up after {job.requeues} restarts"
-        return finish_attempt(attempt, outcome, cause=cause, exit_code=exit_code, result=None)
+        return finish_attempt(attempt, outcome, cause=cause, advice=advice, exit_code=exit_code, result=None)
     back = {
         "status": Job.Status.QUEUED,
+        "advice": advice[:500],
         "resume": True,
         "queued_at": timezone.now(),
         "requeues": F("requeues") + int(lost),

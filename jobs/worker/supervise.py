@@ -139,7 +139,9 @@ def record_end(
     try:
         with transaction.atomic():
             if ending.again:
-                requeue_attempt(attempt, ending.outcome, cause=ending.cause, exit_code=ending.exit_code)
+                requeue_attempt(
+                    attempt, ending.outcome, cause=ending.cause, advice=ending.advice, exit_code=ending.exit_code
+                )
             else:
                 result = read_result(folder) if folder else None
                 finish_attempt(
