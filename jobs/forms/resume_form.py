@@ -3,23 +3,35 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
+from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from jobs.forms.parameter_field import parameter_field, parameter_text
 from jobs.models import Job
+from jobs.services.submit import LONGEST_LIMIT
 from trainers.cli import field_errors
 
 CHANGEABLE = ("epochs", "learning_rate", "max_steps")
 
 
 class ResumeForm(forms.Form):
-    """Epochs, learning rate and steps, filled with the job's own; ``changes`` holds what differs."""
+    """Epochs, learning rate, steps and time limit, filled with the job's own; ``changes`` holds what differs."""
 
     changes: dict[str, Any]
+    time_limit = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=LONGEST_LIMIT,
+        label=_("Time limit"),
+        help_text=_("Minutes of running from now on; empty: no limit."),
+        widget=UnfoldAdminIntegerFieldWidget(),
+    )
 
     def __init__(self, *args: Any, job: Job, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.config = job.config()
+        self.config, self.old_limit = job.config(), job.time_limit
+        self.fields["time_limit"].initial = job.time_limit
         for name in CHANGEABLE:
             field = parameter_field(type(self.config).model_fields[name])
             field.initial = parameter_text(getattr(self.config, name))
@@ -36,4 +48,6 @@ class ResumeForm(forms.Form):
             return self.cleaned_data
         new = {name: getattr(resumed, name) for name in CHANGEABLE}
         self.changes = {name: value for name, value in new.items() if value != getattr(self.config, name)}
+        if (limit := self.cleaned_data.get("time_limit")) != self.old_limit:
+            self.changes["time_limit"] = limit
         return self.cleaned_data

@@ -20,6 +20,7 @@ from trainers.configs import TRAINING_TYPES, PathKind, TrainConfig, about
 from trainers.paths import PathRefused, confine_path
 
 OFF = "none"
+LONGEST_LIMIT = 527_040  # minutes: a year
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +131,16 @@ def _refused_wishes(submission: Submission) -> dict[str, list[str]]:
         wrong["device"] = [_("name a label exactly when a device with a label is asked for")]
     if submission.device_count < 1 or (submission.device_count > 1 and submission.device is not None):
         wrong["device_count"] = [_("at least one device, and exactly one when it is a named one")]
+    if refused := wrong_time_limit(submission.time_limit):
+        wrong["time_limit"] = refused
     return wrong
+
+
+def wrong_time_limit(minutes: Any) -> list[str]:
+    """Return what is wrong with a time limit, if anything is; ``None`` is no limit."""
+    if minutes is None or (isinstance(minutes, int) and 0 < minutes <= LONGEST_LIMIT):
+        return []
+    return [_("whole minutes, from 1 to %(longest)d, or none") % {"longest": LONGEST_LIMIT}]
 
 
 def _create(submission: Submission, config: TrainConfig) -> Job:

@@ -9,6 +9,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Worker
+from jobs.services.closing import yield_closed
 from jobs.services.placement import plan
 from jobs.services.schedule import queue_state
 from jobs.services.wake import idle_workers, publish
@@ -37,6 +38,7 @@ class Sweeper:
         self._notice_pause()
         if time.monotonic() >= self._reap_after:
             reap_expired()
+        yield_closed(timezone.now())
         wake_for_work()
 
     def _notice_pause(self) -> None:
