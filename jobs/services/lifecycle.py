@@ -223,7 +223,11 @@ def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **ch
     attempt.outcome, attempt.cause, attempt.exit_code = outcome, cause[:500], exit_code
     attempt.ended_at = attempt.ended_at or timezone.now()
     attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
-    Device.objects.filter(attempt=attempt).update(attempt=None)
+    # In the order in which a claim locks them: an UPDATE's own order could meet it half-way.
+    held_devices = (
+        Device.objects.filter(attempt=attempt).order_by("pk").select_for_update().values_list("pk", flat=True)
+    )
+    Device.objects.filter(pk__in=list(held_devices)).update(attempt=None)
 
 
 def _move(job: Job, allowed: Iterable[str], *, by: User | None, kind: str, detail: str = "", **changes: Any) -> None:

@@ -23,12 +23,13 @@ logger = logging.getLogger(__name__)
 class Link(threading.Thread):
     """Renew the lease and ship until closed. The database may be away for any time; the trainer does not notice."""
 
-    def __init__(self, attempt: Attempt, shipper: Shipper, limit: TimeLimit, *, pid: int) -> None:
+    def __init__(self, attempt: Attempt, shipper: Shipper, limit: TimeLimit) -> None:
         super().__init__(name="link", daemon=True)
         self.fenced = threading.Event()
         self.cancel_asked = threading.Event()
         self.yield_reason = ""
-        self._attempt, self._shipper, self._limit, self._pid = attempt, shipper, limit, pid
+        self.pid = 0  # the guard's, once it runs
+        self._attempt, self._shipper, self._limit = attempt, shipper, limit
         self._closing, self._confirmed = threading.Event(), threading.Event()
         self._alone = not Worker.objects.exclude(host=attempt.worker.host if attempt.worker else "").exists()
         self._written_at = 0.0
@@ -80,9 +81,9 @@ class Link(threading.Thread):
         cancelled_at, self.yield_reason, self._limit.minutes = row
         if cancelled_at is not None:
             self.cancel_asked.set()
-        if self._pid:
-            Attempt.objects.filter(pk=self._attempt.pk).update(pid=self._pid)
-            self._pid = 0
+        if self.pid:
+            Attempt.objects.filter(pk=self._attempt.pk).update(pid=self.pid)
+            self.pid = 0
 
 
 def persist(write: Callable[[], object]) -> None:

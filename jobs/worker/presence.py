@@ -8,7 +8,7 @@ from typing import Any
 import billiard.pool
 from celery.signals import celeryd_init, worker_process_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from jobs.models import Device, Worker
@@ -71,7 +71,8 @@ def _keep_fresh(name: str, host: str) -> None:
             try:
                 Worker.objects.filter(name=name).update(heartbeat_at=timezone.now())
                 touch_host(host)
-            except DatabaseError as error:
+                report_disk(host)
+            except (DatabaseError, InterfaceError) as error:
                 logger.warning("heartbeat not written: %s", error)
             finally:
                 connection.close()
@@ -86,7 +87,7 @@ def _end(sender: Any, **_: Any) -> None:
     with _database:
         try:
             Worker.objects.filter(name=sender.hostname).update(stopped_at=timezone.now())
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             logger.warning("end not written: %s", error)
         finally:
             connection.close()

@@ -51,7 +51,9 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
     killed_before = oom_kills()
     process = start_trainer(attempt, folder)
     limit = TimeLimit(attempt)
-    link = Link(attempt, shipper, limit, pid=process.pid)
+    link = Link(attempt, shipper, limit)  # asks the database, which may be away: no process may be left to itself then
+    process = start_trainer(attempt, folder)
+    link.pid = process.pid
     link.start()
     rows: list[Artifact] = []
     try:
