@@ -33,7 +33,7 @@ def openings(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime
     """Yield the openings from yesterday's to those a week ahead, in UTC, each from its start to its end.
 
     A time that the spring's change leaves out is taken an hour later; of one that the autumn's repeats, an opening
-    takes the first and a closing the second.
+    takes the first and a closing the second. What is empty then is left out.
     """
     zone = ZoneInfo(window.time_zone)
     today = now.astimezone(zone).date()
@@ -41,6 +41,8 @@ def openings(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime
         if str(day.weekday()) not in window.weekdays:
             continue
         last = day if window.closes > window.opens else day + DAY
-        start = datetime.combine(day, window.opens, zone)
-        end = datetime.combine(last, window.closes, zone).replace(fold=1)
-        yield start.astimezone(UTC), end.astimezone(UTC)
+        start = datetime.combine(day, window.opens, zone).astimezone(UTC)
+        end = datetime.combine(last, window.closes, zone)
+        latest = max(end.replace(fold=fold).astimezone(UTC) for fold in (0, 1))  # fold 1 of a left-out time is earlier
+        if start < latest:
+            yield start, latest
