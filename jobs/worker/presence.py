@@ -71,7 +71,6 @@ def _keep_fresh(name: str, host: str) -> None:
             try:
                 Worker.objects.filter(name=name).update(heartbeat_at=timezone.now())
                 touch_host(host)
-                report_disk(host)
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("heartbeat not written: %s", error)
             finally:

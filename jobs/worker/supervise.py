@@ -49,7 +49,6 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
     folder = prepare_folder(attempt)
     shipper = Shipper(attempt, folder)
     killed_before = oom_kills()
-    process = start_trainer(attempt, folder)
     limit = TimeLimit(attempt)
     link = Link(attempt, shipper, limit)  # asks the database, which may be away: no process may be left to itself then
     process = start_trainer(attempt, folder)
