@@ -1,8 +1,81 @@
 """How much a job will write, and when a host has too little room."""
 
-from jobs.models import Job
+from django.conf import settings
+from django.db import transaction
+
+from jobs.models import Event, Host, Job
+from jobs.services.events import record
+from jobs.services.footprint import Weights, fresh_shapes, starting_weights, vocabulary, written_bytes
+from jobs.services.wake import wake_workers
+from trainers.configs import TRAINING_TYPES, TrainConfig
+
+PAUSED = "only "  # how a pause for want of room begins; any other is a person's
+ROOM_AGAIN = 1.25  # times the reserve: at its edge a host would pause and resume by turns
 
 
 def expected_bytes(job: Job) -> int:
-    """Return what the job's checkpoint and weights are expected to take on its host's disk."""
-    return 0
+    """Return what the job is still expected to write on its host's disk, at the most.
+
+    Where a model folder is not seen from here, the size counts that the parent's parameters name, or else its own.
+    """
+    config = _config(job)
+    if config is None:
+        return 0
+    total = written_bytes(config, _weights(job, config))
+    return max(total - job.disk_bytes, 0) if job.checkpoint_host else total
+
+
+def disk_reason(host: Host, job: Job) -> tuple[str, str, str]:
+    """Return free bytes, needed bytes and reserve as people read them."""
+    return gigabytes(host.disk_free), gigabytes(expected_bytes(job)), gigabytes(settings.NIGHTSHIFT_DISK_RESERVE)
+
+
+def gigabytes(size: int) -> str:
+    """Return ``1.2 GB``; below a tenth of it, MB."""
+    return f"{size / 1e9:.1f} GB" if size >= 100_000_000 else f"{size / 1e6:.1f} MB"
+
+
+def note_disk(name: str, *, free: int, total: int, place: str) -> None:
+    """Write a host's disk down; pause the host when less than the reserve is free, resume it when there is room again.
+
+    ``place`` is the folder that was measured; a ``total`` of 0 says that it could not be. Several workers of one host
+    may report at once: of two who see the same change one writes the event.
+    """
+    host = Host.objects.filter(name=name)
+    host.update(disk_free=free, disk_total=total)
+    reserve = settings.NIGHTSHIFT_DISK_RESERVE
+    if total and free < reserve:
+        told = f"{PAUSED}{gigabytes(free)} free on {place}; free some space or lower retention"[:200]
+        _pause(name, told)
+        host.filter(paused_reason__startswith=PAUSED).exclude(paused_reason=told).update(paused_reason=told)
+    elif not total or free >= ROOM_AGAIN * reserve:
+        _resume(name, f"{gigabytes(free)} free on {place}")
+
+
+@transaction.atomic
+def _pause(name: str, told: str) -> None:
+    if Host.objects.filter(name=name, paused_reason="").update(paused_reason=told):
+        Event.objects.create(kind=Event.Kind.HOST_PAUSED, detail=f"{name}: {told}"[:500])
+        for job in Job.objects.filter(status=Job.Status.RUNNING, worker__host=name):
+            record(job, Event.Kind.WARNED, detail=f"{told}; a checkpoint may not fit")
+
+
+@transaction.atomic
+def _resume(name: str, told: str) -> None:
+    if Host.objects.filter(name=name, paused_reason__startswith=PAUSED).update(paused_reason=""):
+        Event.objects.create(kind=Event.Kind.HOST_RESUMED, detail=f"{name}: {told}"[:500])
+        transaction.on_commit(wake_workers)
+
+
+def _config(job: Job) -> TrainConfig | None:
+    """Return the parameters without validating them: a claim asks this of every waiting job."""
+    kind = TRAINING_TYPES.get(job.training_type)
+    return kind.model_construct(**job.params) if kind else None
+
+
+def _weights(job: Job, config: TrainConfig) -> Weights:
+    found = starting_weights(config)
+    parent = job.depends_on if found is None and job.start_from == Job.StartFrom.JOB else None
+    if parent is not None and (told := _config(parent)) is not None:
+        return _weights(parent, told)
+    return found or Weights.of(fresh_shapes(config.model_size(), vocabulary(config.tokenizer_path or "")))

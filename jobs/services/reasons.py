@@ -6,7 +6,8 @@ from datetime import datetime
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
-from jobs.models import Device, Job, Window
+from jobs.models import Device, Host, Job, Window
+from jobs.services.disk import disk_reason
 from jobs.services.placement import Plan, Standing, Why, plan
 from jobs.services.schedule import queue_state
 from jobs.services.windows import is_open, next_opening
@@ -22,9 +23,11 @@ def waiting_reasons(jobs: Iterable[Job], made: Plan | None = None) -> dict[int, 
     windows = Window.objects.in_bulk({job.window_id for job in waiting if job.window_id})
     named = Device.objects.in_bulk({job.device_id for job in waiting if job.device_id})
     made = made or plan(queue_state(now))
+    full = {standing.detail for standing in made.standings.values() if standing.why is Why.DISK}
+    hosts = {host.name: host for host in Host.objects.filter(name__in=full)} if full else {}
     return {
         job.pk: _held(job) or _dependency(job, parents) or _time(job, now) or _window(job, windows, now)
-        or _standing(job, made, named)
+        or _standing(job, made, named, hosts)
         for job in waiting
     }  # fmt: skip
 
@@ -64,7 +67,7 @@ def _window(job: Job, windows: dict[int, Window], now: datetime) -> str:
     return _("window %(name)s opens %(time)s") % {"name": window, "time": _moment(opening, now)}
 
 
-def _standing(job: Job, made: Plan, named: dict[int, Device]) -> str:
+def _standing(job: Job, made: Plan, named: dict[int, Device], hosts: dict[str, Host]) -> str:
     standing = made.standings.get(job.pk, Standing(Why.TURN))
     match standing.why:
         case Why.LIMIT:
@@ -74,10 +77,18 @@ def _standing(job: Job, made: Plan, named: dict[int, Device]) -> str:
         case Why.CLOSED:
             return standing.detail
         case Why.DISK:
-            return _("too little room on the disk of %(host)s") % {"host": standing.detail}
+            return _disk(job, hosts.get(standing.detail))
         case Why.HOME:
             return _("waiting for %(host)s, which holds its checkpoint") % {"host": standing.detail}
     return _("position %(n)d in the queue") % {"n": made.positions.get(job.pk, 1)}
+
+
+def _disk(job: Job, host: Host | None) -> str:
+    if host is None:
+        return _("too little room on the disk")
+    free, needed, reserve = disk_reason(host, job)
+    told = {"host": host, "free": free, "needed": needed, "reserve": reserve}
+    return _("host %(host)s has %(free)s free, this job needs about %(needed)s and %(reserve)s stay free") % told
 
 
 def _no_device(job: Job, named: dict[int, Device]) -> str:

@@ -47,7 +47,7 @@ def queue_state(now: datetime) -> State:
 
 def asks(jobs: QuerySet[Job], hosts: dict[str, Host]) -> list[Ask]:
     """Return what jobs that may start ask for."""
-    found = list(jobs.defer("command", "result", "last_values"))
+    found = list(jobs.select_related("depends_on").defer("command", "result", "last_values"))
     seconds, patience = expected_seconds(found), timedelta(seconds=settings.NIGHTSHIFT_CHECKPOINT_PATIENCE)
     return [
         Ask(

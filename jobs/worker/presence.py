@@ -15,6 +15,7 @@ from jobs.models import Device, Worker
 from jobs.services.hosts import touch_host
 from jobs.services.wake import publish
 from jobs.stack.devices import FoundDevice
+from jobs.worker.disk import report_disk
 from jobs.worker.drain import clear_drain, request_drain
 from jobs.worker.link import persist
 
@@ -38,6 +39,7 @@ def connect_signals() -> None:
 def register_worker(name: str, found: FoundDevice) -> Worker:
     """Write the worker, its device and its host to the database; labels that an operator gave there stay."""
     touch_host(found.host)
+    report_disk(found.host)
     values = found.model_dump(exclude={"key"} if found.labels else {"key", "labels"})
     device, _ = Device.objects.update_or_create(key=found.key, defaults=values)
     now = timezone.now()
@@ -71,6 +73,7 @@ def _keep_fresh(name: str, host: str) -> None:
             try:
                 Worker.objects.filter(name=name).update(heartbeat_at=timezone.now())
                 touch_host(host)
+                report_disk(host)
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("heartbeat not written: %s", error)
             finally:

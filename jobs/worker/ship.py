@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from jobs.models import Attempt, Job, LogChunk, Metric, Sample
 from jobs.services.lifecycle import Fenced
+from jobs.worker.disk import folder_bytes
 from jobs.worker.tail import LogTail, RowTail
 
 LONGEST_CHUNK = 262_144  # bytes of log in one row
@@ -115,6 +116,7 @@ class Shipper:
         if load.checkpoint_step is not None:
             worker = self.attempt.worker
             changes |= {"checkpoint_step": load.checkpoint_step, "checkpoint_host": worker.host if worker else ""}
+            changes |= {"disk_bytes": folder_bytes(self.folder)}
         held = Job.objects.filter(pk=self.attempt.job_id, lease_token=self.attempt.token, status=Job.Status.RUNNING)
         if not held.update(**changes):
             raise Fenced(f"attempt {self.attempt} no longer holds the lease")

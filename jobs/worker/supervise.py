@@ -10,9 +10,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
 
-from jobs.models import Artifact, Attempt
+from jobs.models import Artifact, Attempt, Job
 from jobs.services.lifecycle import Fenced, finish_attempt, requeue_attempt
 from jobs.worker.artifacts import register, upload
+from jobs.worker.disk import folder_bytes
 from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
@@ -154,5 +155,7 @@ def record_end(
                     result=result,
                 )
                 register(rows or [])
+            if folder is not None:
+                Job.objects.filter(pk=attempt.job_id).update(disk_bytes=folder_bytes(folder))
     except Fenced as error:
         logger.warning("%s; its end is not recorded", error)
