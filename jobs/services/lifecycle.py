@@ -169,6 +169,9 @@ def finish_attempt(
     Raises:
         Fenced: the attempt no longer holds the lease.
     """
+    asked = Job.objects.filter(pk=attempt.job_id, cancel_requested_at__isnull=False)
+    if outcome == Attempt.Outcome.TIMED_OUT and asked.exists():
+        outcome = Attempt.Outcome.CANCELLED
     if outcome == Attempt.Outcome.CANCELLED:
         cause = "; ".join(filter(None, (_cancelled_by(_who_cancelled(attempt.job)), cause)))
     ended = {"status": outcome, "finished_at": timezone.now(), "advice": advice[:500], "result": result or {}}

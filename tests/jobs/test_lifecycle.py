@@ -11,6 +11,7 @@ from jobs.services.lifecycle import (
     hold_job,
     release_job,
     request_cancel,
+    request_yield,
     requeue_attempt,
     resume_job,
     resumed,
@@ -67,6 +68,40 @@ def test_a_held_job_is_released_into_the_queue():
     ]
 
 
+@pytest.mark.parametrize("status", [status for status in Job.Status if status != Job.Status.QUEUED])
+def test_only_a_queued_job_can_be_held(status):
+    job = queued()
+    Job.objects.filter(pk=job.pk).update(status=status)
+    with pytest.raises(NotPossible, match=f"job {job.pk} is (already )?{status.label.lower()}"):
+        hold_job(job, by=person())
+    assert (job.status, job.events.filter(kind="held").exists()) == (status, False)
+
+
+def test_a_held_job_is_not_claimed():
+    job, serving = queued(), worker()
+    hold_job(job, by=person())
+    assert claim_next(serving) is None
+    release_job(job, by=person())
+    assert claim_next(serving).job == job
+
+
+def test_a_job_that_yielded_can_be_held_before_it_starts_again():
+    job = queued()
+    attempt = claim_next(worker())
+    assert (request_yield(job, "the window night closed"), request_yield(job, "another reason")) == (True, False)
+    requeue_attempt(attempt, Attempt.Outcome.DRAINED, cause="the window night closed; checkpoint at step 3")
+    hold_job(job, by=person())
+    job.refresh_from_db()
+    assert (job.status, job.yield_reason, job.requeues, job.resume) == (Job.Status.HELD, "", 0, True)
+
+
+@pytest.mark.parametrize("status", [status for status in Job.Status if status != Job.Status.RUNNING])
+def test_only_a_running_job_is_asked_to_yield(status):
+    job = queued()
+    Job.objects.filter(pk=job.pk).update(status=status)
+    assert not request_yield(job, "the window night closed")
+
+
 def test_ending_clears_the_lease_and_records_how():
     job = finished(Attempt.Outcome.FAILED)
     assert (job.status, job.lease_token, job.lease_until) == (Job.Status.FAILED, None, None)
@@ -93,6 +128,24 @@ def test_resuming_refuses_another_model_and_a_running_job():
         resume_job(job, by=person(), changes={})
 
 
+@pytest.mark.parametrize(("asked", "kept"), [({}, 60), ({"time_limit": 120}, 120), ({"time_limit": None}, None)])
+def test_resuming_may_change_the_time_limit_and_forgets_the_advice(asked, kept):
+    job = queued(time_limit=60)
+    finish_attempt(claim_next(worker()), Attempt.Outcome.TIMED_OUT, advice="resume it with a longer limit", result=None)
+    job.refresh_from_db()
+    assert (job.status, job.advice) == (Job.Status.TIMED_OUT, "resume it with a longer limit")
+    resume_job(job, by=person(), changes=asked)
+    assert (job.time_limit, job.advice, "time_limit" in job.params) == (kept, "", False)
+
+
+@pytest.mark.parametrize("minutes", [0, -5, 1.5, "60", 527_041])
+def test_a_time_limit_that_is_no_number_of_minutes_is_refused(minutes):
+    job = finished()
+    with pytest.raises(ValidationError) as caught:
+        resume_job(job, by=person(), changes={"time_limit": minutes})
+    assert caught.value.message_dict == {"time_limit": ["whole minutes, from 1 to 527040, or none"]}
+
+
 def test_a_command_without_the_flag_gets_it():
     assert resumed(["python", "--from_resume", "0", "--seed", "1"]) == ["python", "--from_resume", "1", "--seed", "1"]
     assert resumed(["python"]) == ["python", "--from_resume", "1"]
@@ -105,6 +158,15 @@ def test_a_job_that_comes_back_after_a_cancel_was_asked_is_cancelled():
     requeue_attempt(attempt, Attempt.Outcome.DRAINED, cause="the worker was stopped")
     job.refresh_from_db()
     assert (job.status, job.attempts.get().outcome) == (Job.Status.CANCELLED, Attempt.Outcome.DRAINED)
+
+
+def test_a_cancel_that_the_worker_did_not_see_before_the_limit_wins_over_it():
+    job, asker = queued(), person()
+    attempt = claim_next(worker())
+    request_cancel(job, by=asker)
+    finish_attempt(attempt, Attempt.Outcome.TIMED_OUT, cause="time limit of 8 h reached", result=None)
+    job.refresh_from_db()
+    assert (job.status, job.cause) == (Job.Status.CANCELLED, "cancelled by ada; time limit of 8 h reached")
 
 
 def test_the_cause_of_a_cancelled_run_says_by_whom_and_where_it_can_continue():

@@ -70,6 +70,29 @@ def test_resume_with_nothing_changed_keeps_the_parameters(mei, job, browse):
     assert (job.status, job.params["epochs"]) == ("queued", 2)
 
 
+def test_resume_shows_the_time_limit_and_changes_or_lifts_it(mei, job, browse):
+    Job.objects.filter(pk=job.pk).update(status="timed_out", time_limit=480)
+    client = browse(mei)
+    page = client.get(f"/admin/jobs/job/{job.pk}/resume/")
+    assert page.context["form"]["time_limit"].value() == 480
+    same = {"epochs": "2", "learning_rate": "1e-06", "max_steps": ""}
+    act(client, job, "resume", **same, time_limit="600")
+    job.refresh_from_db()
+    assert (job.status, job.time_limit, job.params["epochs"]) == ("queued", 600, 2)
+    assert Event.objects.get(kind="resumed").detail == "time_limit 600"
+    Job.objects.filter(pk=job.pk).update(status="timed_out")
+    act(client, job, "resume", **same, time_limit="")
+    job.refresh_from_db()
+    assert job.time_limit is None
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "1.5", "an hour", "527041"])
+def test_a_wrong_time_limit_stands_at_its_field(minutes, mei, job, browse):
+    Job.objects.filter(pk=job.pk).update(status="failed")
+    form = act(browse(mei), job, "resume", epochs="2", time_limit=minutes).context["form"]
+    assert list(form.errors) == ["time_limit"]
+
+
 def test_a_wrong_resume_stands_at_its_field(mei, job, browse):
     Job.objects.filter(pk=job.pk).update(status="failed")
     form = act(browse(mei), job, "resume", epochs="0", learning_rate="", max_steps="").context["form"]

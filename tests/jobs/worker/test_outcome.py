@@ -86,6 +86,45 @@ def test_an_error_while_the_worker_stops_is_still_an_error(tmp_path):
     )
 
 
+NIGHT_OVER = Wish(Asked.YIELD, "the window night closed")
+LIMIT = Wish(Asked.TIME_LIMIT, "time limit of 8 h reached")
+
+
+@pytest.mark.parametrize("status", [3, 75, -9, 128 + 15, 128 + 9])
+def test_a_job_that_shall_yield_goes_back_with_that_reason(tmp_path, status):
+    found = ending(tmp_path, status, wish=NIGHT_OVER, checkpoint=120)
+    assert (found.outcome, found.cause, found.again) == (
+        "drained",
+        "the window night closed; checkpoint at step 120",
+        True,
+    )
+
+
+@pytest.mark.parametrize("status", [3, 75, -9, 128 + 15, 128 + 9])
+def test_a_job_at_its_limit_timed_out_and_is_not_tried_again(tmp_path, status):
+    found = ending(tmp_path, status, wish=LIMIT, checkpoint=120, oom_killed=True)
+    assert (found.outcome, found.cause, found.advice, found.again) == (
+        "timed_out",
+        "time limit of 8 h reached; checkpoint at step 120",
+        "resume it with a longer limit",
+        False,
+    )
+
+
+@pytest.mark.parametrize("wish", [NIGHT_OVER, LIMIT])
+@pytest.mark.parametrize(
+    ("status", "result", "outcome"),
+    [(0, {}, "completed"), (1, None, "failed"), (2, None, "failed"), (4, None, "out_of_memory")],
+)
+def test_what_the_trainer_says_itself_comes_before_the_wish(tmp_path, wish, status, result, outcome):
+    assert ending(tmp_path, status, result=result, wish=wish).outcome == outcome
+
+
+def test_the_wishes_stand_in_the_order_in_which_they_count():
+    weakest_first = [Wish(Asked.DRAIN, "z"), NIGHT_OVER, LIMIT, Wish(Asked.CANCEL)]
+    assert sorted(weakest_first) == weakest_first
+
+
 def test_the_last_line_that_says_something(tmp_path):
     log = tmp_path / "log.txt"
     log.write_bytes(b"$ python\n\x1b[31mKeyError: 'x'\x1b[0m\n  \n\xff\n"[:-2])
