@@ -87,6 +87,18 @@ class Environment(environ.Env):
             raise WrongSetting(f"{var} is no broker that can be used; write it as redis://:password@host:6379/0")
         return url
 
+    def web_url(self, var: str) -> str:
+        """Return the address of the web host, or nothing."""
+        url: str = self.str(var, "")
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if url and (not usable or parts.query or parts.fragment or parts.username):
+            raise WrongSetting(f"{var} is no address of the admin; write it as http://host:8000")
+        return url
+
     def time_zone(self, var: str) -> str:
         """Return the name of a time zone."""
         name: str = self.str(var, "") or "UTC"

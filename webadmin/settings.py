@@ -111,6 +111,8 @@ STORAGES = {
         "OPTIONS": {"location": env.str("NIGHTSHIFT_ARTIFACTS", str(NIGHTSHIFT_HOME / "runs"))},
     },
 }
+if NIGHTSHIFT_WEB_URL := env.web_url("NIGHTSHIFT_WEB_URL"):  # a worker's host that shares no folder with the web
+    STORAGES["artifacts"] = {"BACKEND": "jobs.storage.WebStorage", "OPTIONS": {"url": NIGHTSHIFT_WEB_URL}}
 
 # A message only says that there may be work, so losing or doubling one is harmless.
 CELERY_BROKER_URL = broker_url(env.broker("REDIS_URL"), NIGHTSHIFT_HOME)
@@ -147,6 +149,9 @@ NIGHTSHIFT_GANG_PATIENCE = env.number("NIGHTSHIFT_GANG_PATIENCE", 600.0)
 NIGHTSHIFT_CHECKPOINT_PATIENCE = env.number("NIGHTSHIFT_CHECKPOINT_PATIENCE", 600.0)
 # Bytes that stay free on a host's disk: with less, nothing new starts there.
 NIGHTSHIFT_DISK_RESERVE = int(env.number("NIGHTSHIFT_DISK_RESERVE", 2_000_000_000))
+# Bytes of one file that the web takes from a worker, and seconds for which a worker tries again while it is away.
+NIGHTSHIFT_UPLOAD_LIMIT = int(env.number("NIGHTSHIFT_UPLOAD_LIMIT", 200_000_000_000))
+NIGHTSHIFT_WEB_PATIENCE = env.number("NIGHTSHIFT_WEB_PATIENCE", 3600.0)
 NIGHTSHIFT_LOG_LIMIT = int(env.number("NIGHTSHIFT_LOG_LIMIT", 200_000_000))
 
 LOGGING = {

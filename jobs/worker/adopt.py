@@ -1,13 +1,26 @@
-"""What becomes of an attempt whose worker is gone: a finished result is adopted, anything else goes back."""
+"""What becomes of an attempt whose worker is gone: a finished result is adopted, anything else goes back.
 
+Who adopts: the worker itself when it is started again, before it claims anything (``sweep.reap_left_behind``); else,
+once the lease has expired, a janitor. Either believes only a run folder that is marked as this very attempt's
+(``run_folder``), so that a janitor of another host takes neither the lack of a folder nor an older one there for the
+attempt's end. What it cannot see it puts back in the queue: the job runs again, first of all on the host that holds its
+checkpoint. A result that was finished there but never recorded is lost work then, but nothing is recorded twice.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jobs.models import Attempt
+from jobs.storage import WebStorage, storage_for
 from jobs.worker.artifacts import upload
+from jobs.worker.link import Link
 from jobs.worker.outcome import DONE, Ending, completed, read_result
+from jobs.worker.run_folder import owner_of
 from jobs.worker.ship import Shipper
 from jobs.worker.supervise import record_end, ship_rest
+from jobs.worker.time_limit import TimeLimit
 from trainers.paths import resolve_path
 
 
@@ -16,22 +29,41 @@ def settle(attempt: Attempt, *, cause: str) -> None:
 
     Raises:
         DatabaseError: the database is away; the attempt can be taken over again once its new lease has expired.
+        GaveUp, WebRefused: likewise, the web does not take the results.
     """
     folder = resolve_path(attempt.job.run_dir)
-    if folder.exists():
-        ship_rest(Shipper(attempt, folder, only_new=False), write=lambda ship: ship())
-    if (result := finished_result(attempt, folder)) is not None:
-        record_end(attempt, completed(result), folder=folder, rows=upload(attempt.job, folder))
-    elif attempt.job.cancel_requested_at is not None:
-        record_end(attempt, Ending(outcome=Attempt.Outcome.CANCELLED, cause="its worker was gone"))
-    else:
-        record_end(attempt, Ending(outcome=Attempt.Outcome.LOST, cause=cause, again=True))
+    if is_of(attempt, folder):
+        shipper = Shipper(attempt, folder, only_new=False)
+        ship_rest(shipper, write=lambda ship: ship())
+        if (result := finished_result(folder)) is not None:
+            with renewed(attempt, shipper) as fenced:
+                rows = upload(attempt, folder, stopped=fenced)
+            return record_end(attempt, completed(result), folder=folder, rows=rows)
+    if attempt.job.cancel_requested_at is not None:
+        return record_end(attempt, Ending(outcome=Attempt.Outcome.CANCELLED, cause="its worker was gone"))
+    return record_end(attempt, Ending(outcome=Attempt.Outcome.LOST, cause=cause, again=True))
 
 
-def finished_result(attempt: Attempt, folder: Path) -> dict[str, Any] | None:
-    """Return the success that this very attempt wrote: its worker removed any older one before it started."""
+def is_of(attempt: Attempt, folder: Path) -> bool:
+    """Tell whether the run folder on this host is what this very attempt left."""
+    return owner_of(folder) == attempt.number
+
+
+def finished_result(folder: Path) -> dict[str, Any] | None:
+    """Return the success that a run folder tells of; its attempt removed any older one before it marked the folder."""
     result = read_result(folder)
-    if result is None or result.get("exit_code") != DONE:
-        return None
-    written = (folder / "result.json").stat().st_mtime
-    return result if written >= attempt.started_at.timestamp() else None
+    return result if result is not None and result.get("exit_code") == DONE else None
+
+
+@contextmanager
+def renewed(attempt: Attempt, shipper: Shipper) -> Iterator[Callable[[], bool]]:
+    """Keep the lease while files travel to the web; yield what tells whether it was lost all the same."""
+    if not isinstance(storage_for(attempt), WebStorage):
+        yield lambda: False
+        return
+    link = Link(attempt, shipper, TimeLimit(attempt))
+    link.start()
+    try:
+        yield link.fenced.is_set
+    finally:
+        link.close()

@@ -12,16 +12,17 @@ from django.db import DataError, IntegrityError, transaction
 
 from jobs.models import Artifact, Attempt, Job
 from jobs.services.lifecycle import Fenced, finish_attempt, requeue_attempt
-from jobs.worker.artifacts import register, upload
+from jobs.worker.artifacts import bring_results, register
 from jobs.worker.disk import folder_bytes
 from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
 from jobs.worker.outcome import Asked, Ending, Wish, classify, read_result
 from jobs.worker.process import TrainerProcess, lock_of
+from jobs.worker.run_folder import prepare_folder
 from jobs.worker.ship import Shipper
 from jobs.worker.time_limit import TimeLimit
-from trainers.paths import resolve_path
+from jobs.worker.weights import missing_weights
 
 TURN = 0.05  # seconds
 OWN_TRAINER = "NIGHTSHIFT_TRAINER"  # a script that runs instead of ``-m trainers``, for trials of the queue itself
@@ -48,22 +49,19 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
         Fenced: the lease went to another; the trainer is dead and nothing was recorded.
     """
     folder = prepare_folder(attempt)
-    shipper = Shipper(attempt, folder)
-    killed_before = oom_kills()
-    limit = TimeLimit(attempt)
-    link = Link(attempt, shipper, limit)  # asks the database, which may be away: no process may be left to itself then
-    process = start_trainer(attempt, folder)
-    link.pid = process.pid
+    shipper, limit = Shipper(attempt, folder), TimeLimit(attempt)
+    link = Link(attempt, shipper, limit)
     link.start()
-    rows: list[Artifact] = []
+    fenced, rows = link.fenced.is_set, list[Artifact]()
+
+    def wished() -> Wish | None:
+        return strongest_wish(link, limit, is_draining())
+
     try:
-        try:
-            wish = watch(process, link, lambda: strongest_wish(link, limit, is_draining()))
-        finally:
-            status = process.finish()
-        ending = classify(status, folder, wish=wish, oom_killed=oom_kills() > killed_before)
+        without = missing_weights(attempt, folder, fenced=fenced, wished=wished)
+        ending = without or train(attempt, folder, link, wished)
         if ending.outcome == Attempt.Outcome.COMPLETED:
-            rows = upload(attempt.job, folder)
+            ending, rows = bring_results(attempt, folder, ending, fenced=fenced, wished=wished)
     finally:
         link.close()
     if link.fenced.is_set():
@@ -72,14 +70,16 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
     persist(lambda: record_end(attempt, ending, folder=folder, rows=rows))
 
 
-def prepare_folder(attempt: Attempt) -> Path:
-    """Return the run folder; what a job of the same number in an earlier database left there is set aside."""
-    folder = resolve_path(attempt.job.run_dir)
-    if attempt.number == 1 and folder.exists():
-        folder.rename(folder.with_name(f"{folder.name}.before-{int(time.time())}"))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / "result.json").unlink(missing_ok=True)
-    return folder
+def train(attempt: Attempt, folder: Path, link: Link, wished: Callable[[], Wish | None]) -> Ending:
+    """Run the trainer to its end, and say how that was."""
+    killed_before = oom_kills()
+    process = start_trainer(attempt, folder)
+    link.pid = process.pid
+    try:
+        wish = watch(process, link, wished)
+    finally:
+        status = process.finish()
+    return classify(status, folder, wish=wish, oom_killed=oom_kills() > killed_before)
 
 
 def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:

@@ -1,7 +1,6 @@
 """The janitor: expired leases, adopted results, woken workers."""
 
 import json
-import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +25,7 @@ def expired(settings, tmp_path, monkeypatch):
     Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     folder = tmp_path / "runs" / str(attempt.job_id)
     folder.mkdir(parents=True)
+    (folder / "attempt").write_text(str(attempt.number))
     settings.STORAGES = settings.STORAGES | {
         "artifacts": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -80,13 +80,15 @@ def test_a_finished_result_is_adopted_with_its_rows(settings, tmp_path, monkeypa
     assert set(job.artifacts.values_list("path", flat=True)) == {"log.txt", "result.json"}
 
 
-def test_the_result_of_an_earlier_attempt_is_not_adopted(settings, tmp_path, monkeypatch):
-    attempt, folder = expired(settings, tmp_path, monkeypatch)
+@pytest.mark.parametrize("owner", ["0", "2", None])
+def test_a_folder_that_is_another_attempts_on_this_host_says_nothing(settings, tmp_path, monkeypatch, owner):
+    _, folder = expired(settings, tmp_path, monkeypatch)
+    (folder / "log.txt").write_text("of another attempt\n")
     write_result(folder, exit_code=0)
-    before = attempt.started_at.timestamp() - 10
-    os.utime(folder / "result.json", (before, before))
+    (folder / "attempt").unlink() if owner is None else (folder / "attempt").write_text(owner)
     reap_expired()
-    assert Job.objects.get().status == Job.Status.QUEUED
+    job = Job.objects.get()
+    assert (job.status, job.result, job.log_chunks.count()) == (Job.Status.QUEUED, {}, 0)
 
 
 def test_a_cancel_is_carried_out_when_the_worker_is_gone(settings, tmp_path, monkeypatch):
