@@ -55,7 +55,7 @@ class Link(threading.Thread):
             close_old_connections()
             self._write_when_due()
             self._look_for_wishes()
-            self._limit.warn()
+            self._limit.warn(self._shipper.folder / "log.txt")
         except Fenced:
             self.fenced.set()
         except (DataError, IntegrityError):

@@ -1,8 +1,10 @@
 """How long a job has run since a person queued it, against its time limit."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from django.utils import timezone
 
@@ -29,23 +31,25 @@ class TimeLimit:
         """Tell whether the job has run as long as it may."""
         return self._percent() >= 100
 
-    def warn(self) -> None:
-        """Write each warning that is due, unless an earlier attempt wrote it."""
+    def warn(self, log: Path) -> None:
+        """Write each warning that is due to the job's history and its log, unless an earlier attempt wrote it."""
         for percent in WARN_AT:
             detail = f"{percent} % of the time limit of {self} is used"
             if self._percent() >= percent and detail not in self._written:
-                self._write_once(detail)
+                self._write_once(detail, log)
                 self._written.add(detail)
 
-    def _write_once(self, detail: str) -> None:
+    def _write_once(self, detail: str, log: Path) -> None:
         told = self._job.events.filter(kind=Event.Kind.WARNED, detail=detail, created_at__gte=last_resumed(self._job))
         if not told.exists():
             record(self._job, Event.Kind.WARNED, detail=detail)
+            with contextlib.suppress(OSError), log.open("a") as file:  # a full disk costs lines, never the trainer
+                file.write(f"\n[{detail}]\n")
 
     def _percent(self) -> float:
-        if not self.minutes:
-            return 0.0
-        return (self._used_before + self._clock() - self._began) / self.minutes / 60 * 100
+        minutes = self.minutes  # another thread may change it
+        used = self._used_before + self._clock() - self._began
+        return used / (60 * minutes) * 100 if minutes else 0.0
 
 
 def seconds_used(job: Job, now: datetime) -> float:

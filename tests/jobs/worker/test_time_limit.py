@@ -48,11 +48,11 @@ def test_the_limit_is_reached_when_its_last_second_has_passed():
     assert limit.is_reached()
 
 
-def test_a_job_without_a_limit_runs_for_ever_and_is_not_warned():
+def test_a_job_without_a_limit_runs_for_ever_and_is_not_warned(tmp_path):
     attempt = running(None)
     limit = TimeLimit(attempt, clock=(clock := Clock()))
     clock.now += 1e9
-    limit.warn()
+    limit.warn(tmp_path / "log.txt")
     assert (limit.is_reached(), warnings(attempt)) == (False, [])
 
 
@@ -90,41 +90,51 @@ def test_a_worker_that_died_used_no_time_after_its_lease():
     assert seconds_used(attempt.job, timezone.now()) == pytest.approx(600, abs=1)
 
 
-def test_each_warning_is_written_once_however_often_it_is_due():
+def test_each_warning_is_written_once_however_often_it_is_due(tmp_path):
     attempt = running(10)
     limit = TimeLimit(attempt, clock=(clock := Clock()))
     told = []
     for second in (470, 481, 500, 541, 590):
         clock.now = 1000.0 + second
-        limit.warn()
+        limit.warn(tmp_path / "log.txt")
         told.append(len(warnings(attempt)))
     assert told == [0, 1, 1, 2, 2]
-    assert warnings(attempt) == ["80 % of the time limit of 10 min is used", "90 % of the time limit of 10 min is used"]
+    first, second = (f"{percent} % of the time limit of 10 min is used" for percent in (80, 90))
+    assert warnings(attempt) == [first, second]
+    assert (tmp_path / "log.txt").read_text() == f"\n[{first}]\n\n[{second}]\n"
 
 
-def test_a_later_attempt_does_not_repeat_a_warning_but_one_after_a_resume_does():
+def test_a_log_that_cannot_be_written_costs_no_warning(tmp_path):
+    attempt = running(10)
+    limit = TimeLimit(attempt, clock=(clock := Clock()))
+    clock.now += 500.0
+    limit.warn(tmp_path / "absent" / "log.txt")
+    assert len(warnings(attempt)) == 1
+
+
+def test_a_later_attempt_does_not_repeat_a_warning_but_one_after_a_resume_does(tmp_path):
     attempt = running(10)
     earlier(attempt, seconds=500)
-    TimeLimit(attempt).warn()
+    TimeLimit(attempt).warn(tmp_path / "log.txt")
     requeue_attempt(attempt, Attempt.Outcome.LOST, cause="gone")
-    TimeLimit(second := claim_next(attempt.worker)).warn()
+    TimeLimit(second := claim_next(attempt.worker)).warn(tmp_path / "log.txt")
     assert len(warnings(attempt)) == 1
     finish_attempt(second, Attempt.Outcome.FAILED, result=None)
     resume_job(attempt.job, by=person())
     third = TimeLimit(claim_next(attempt.worker), clock=(clock := Clock()))
     clock.now += 490.0
-    third.warn()
+    third.warn(tmp_path / "log.txt")
     assert len(warnings(attempt)) == 2
 
 
-def test_a_limit_that_is_raised_while_the_job_runs_warns_anew():
+def test_a_limit_that_is_raised_while_the_job_runs_warns_anew(tmp_path):
     attempt = running(10)
     limit = TimeLimit(attempt, clock=(clock := Clock()))
     clock.now += 600.0
     limit.minutes = 20
     assert not limit.is_reached()
     clock.now += 361.0
-    limit.warn()
+    limit.warn(tmp_path / "log.txt")
     assert warnings(attempt) == ["80 % of the time limit of 20 min is used"]
 
 
