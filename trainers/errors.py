@@ -52,6 +52,14 @@ def is_disk_full(error: BaseException | None) -> bool:
     return False
 
 
+def is_storage_fault(error: BaseException | None) -> bool:
+    """Return whether a disk or a network file system failed under the error, whatever was asked of it."""
+    if error is None or is_disk_full(error):
+        return error is not None
+    failed = isinstance(error, OSError) and error.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EREMOTEIO)
+    return failed or is_storage_fault(error.__cause__ or error.__context__)
+
+
 def first_line(error: Exception) -> str:
     """Return an error of a library as one line: its kind, and the first line it says."""
     return f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(": ")

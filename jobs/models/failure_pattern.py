@@ -6,13 +6,19 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+NESTED_REPETITION = re.compile(r"\((?:[^()\\]|\\.)*(?:[+*]|\{\d*,\d*\})(?:[^()\\]|\\.)*\)(?:[+*]|\{\d*,\d*\})")
+
 
 def validate_expression(text: str) -> None:
-    """Refuse what is no regular expression."""
+    """Refuse what is no regular expression, what every line matches, and what can take for ever."""
     try:
-        re.compile(text)
-    except re.error as error:
+        expression = re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValidationError(_("no regular expression: %(error)s") % {"error": error}) from None
+    if expression.search(""):
+        raise ValidationError(_("every line matches this; name something that only this failure says"))
+    if NESTED_REPETITION.search(text):
+        raise ValidationError(_("a repetition of a repetition, as in (a+)+, can take for ever; repeat once"))
 
 
 class FailurePattern(models.Model):
@@ -23,6 +29,9 @@ class FailurePattern(models.Model):
     advice = models.CharField(_("advice"), max_length=500, blank=True)
     machine_fault = models.BooleanField(
         _("machine fault"), default=False, help_text=_("The job goes back to the queue, at most three times.")
+    )
+    out_of_memory = models.BooleanField(
+        _("out of memory"), default=False, help_text=_("The advice is computed from the job's own parameters.")
     )
     order = models.PositiveIntegerField(_("order"), default=100, help_text=_("The first that matches counts."))
     builtin = models.BooleanField(_("ships with Nightshift"), default=False, editable=False)

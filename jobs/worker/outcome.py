@@ -1,4 +1,4 @@
-"""Say how an attempt ended and why, from its exit status, its result and its log."""
+"""Say how an attempt ended and why, from its exit status, its result and its output."""
 
 import json
 import re
@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from jobs.models import Attempt
 from jobs.worker.guard import NO_LOCK, SIGNALLED
+from jobs.worker.last_line import last_meaningful_line
+from jobs.worker.signals import described, signal_name
 from jobs.worker.tail import storable
 
-DONE, STOPPED, OUT_OF_MEMORY = 0, 3, 4  # the trainers' exit codes
-LOG_END = 16_384  # bytes
+DONE, BAD_CONFIGURATION, STOPPED, OUT_OF_MEMORY = 0, 2, 3, 4  # the trainers' exit codes
 LONGER = "resume it with a longer limit"
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+CHILD_KILLED = re.compile(r"killed by signal: Killed|SIGKILL|exitcode *: -9|exit code -9|process \d+ of \d+ died")
 
 Outcome = Attempt.Outcome
 
@@ -47,9 +48,12 @@ class Ending:
     again: bool = False
 
 
-def classify(status: int, folder: Path, *, wish: Wish | None = None, oom_killed: bool = False) -> Ending:
+def classify(
+    status: int, folder: Path, *, output: str = "", wish: Wish | None = None, oom_killed: bool = False
+) -> Ending:
     """Return the ending of a guard that exited with ``status`` (negative: the guard itself was killed).
 
+    ``output`` is the end of what the trainer said, ``oom_killed`` whether the kernel killed for memory meanwhile.
     An error of the trainer is an error even while it was asked to end, except that a cancelled job was cancelled.
     """
     exit_code = SIGNALLED - status if status >= SIGNALLED else status
@@ -60,9 +64,12 @@ def classify(status: int, folder: Path, *, wish: Wish | None = None, oom_killed:
         return _as_wished(wish, folder, exit_code)
     if status < 0 or exit_code in (STOPPED, NO_LOCK):
         return Ending(outcome=Outcome.LOST, cause=_machine_fault(status), exit_code=exit_code, again=True)
-    out_of_memory = exit_code == OUT_OF_MEMORY or (exit_code == -signal.SIGKILL and oom_killed)
-    outcome = Outcome.OUT_OF_MEMORY if out_of_memory else Outcome.FAILED
-    return Ending(outcome=outcome, cause=_failure(exit_code, result, folder, oom_killed), exit_code=exit_code)
+    said = _said(result, output)
+    if oom_killed and (exit_code == -signal.SIGKILL or CHILD_KILLED.search(f"{said}\n{output}")):
+        cause = "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"
+        return Ending(outcome=Outcome.OUT_OF_MEMORY, cause=cause, exit_code=exit_code)
+    outcome = Outcome.OUT_OF_MEMORY if exit_code == OUT_OF_MEMORY else Outcome.FAILED
+    return Ending(outcome=outcome, cause=_failure(exit_code, said), exit_code=exit_code)
 
 
 def _as_wished(wish: Wish, folder: Path, exit_code: int) -> Ending:
@@ -90,26 +97,6 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     return result if isinstance(result, dict) else None
 
 
-def last_line(log: Path) -> str:
-    """Return the last line of a log that says something."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - LOG_END))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    lines = [line.strip() for line in ANSI.sub("", text).replace("\0", "").splitlines()]
-    return next((line for line in reversed(lines) if line and not line.startswith("$ ")), "")[:400]
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, or its number where it has none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def _machine_fault(status: int) -> str:
     if status == NO_LOCK:
         return "the device did not become free"
@@ -118,15 +105,17 @@ def _machine_fault(status: int) -> str:
     return f"the trainer's guard was killed by {signal_name(-status)}"
 
 
-def _failure(exit_code: int, result: dict[str, Any] | None, folder: Path, oom_killed: bool) -> str:
-    if exit_code == -signal.SIGKILL and oom_killed:
-        return "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"
+def _said(result: dict[str, Any] | None, output: str) -> str:
+    """Return what the trainer gave as the reason; its last meaningful line where it wrote no result."""
+    return str((result or {}).get("error") or last_meaningful_line(output)).removeprefix("error: ")
+
+
+def _failure(exit_code: int, said: str) -> str:
     if exit_code < 0:
-        return f"the trainer was killed by {signal_name(-exit_code)}"
+        return f"the trainer was killed by {described(-exit_code)}"
     if exit_code == DONE:
         return "the trainer ended without a result"
-    error = (result or {}).get("error") or last_line(folder / "log.txt")
-    return str(error).removeprefix("error: ") or f"the trainer ended with exit code {exit_code}"
+    return said or f"the trainer ended with exit code {exit_code}"
 
 
 def _checkpoint(folder: Path) -> str:

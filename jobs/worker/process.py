@@ -52,6 +52,11 @@ class TrainerProcess:
         """The guard's process id, which is also the group's."""
         return self._guard.pid
 
+    @property
+    def output_end(self) -> str:
+        """The end of what the trainer said, once it is finished."""
+        return self._pump.end
+
     def is_running(self) -> bool:
         """Tell whether the guard lives; a dead one is left unreaped, so that its group's number stays its own."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

@@ -13,6 +13,7 @@ from django.db import DataError, IntegrityError, transaction
 from jobs.models import Artifact, Attempt, Job
 from jobs.services.lifecycle import Fenced, finish_attempt, requeue_attempt
 from jobs.worker.artifacts import bring_results, register
+from jobs.worker.diagnosis import explain
 from jobs.worker.disk import folder_bytes
 from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
@@ -79,7 +80,9 @@ def train(attempt: Attempt, folder: Path, link: Link, wished: Callable[[], Wish 
         wish = watch(process, link, wished)
     finally:
         status = process.finish()
-    return classify(status, folder, wish=wish, oom_killed=oom_kills() > killed_before)
+    output, oom_killed = process.output_end, oom_kills() > killed_before
+    ending = classify(status, folder, output=output, wish=wish, oom_killed=oom_killed)
+    return explain(attempt, ending, output, folder=folder, by_kernel=oom_killed)
 
 
 def start_trainer(attempt: Attempt, folder: Path) -> TrainerProcess:

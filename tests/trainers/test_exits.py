@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -5,9 +6,9 @@ import safetensors.torch
 import torch
 
 from dataset.errors import DataError
-from trainers.configs import GRPOConfig, PPOConfig, SFTConfig
+from trainers.configs import SFTConfig
 from trainers.errors import ConfigurationError, Diverged, Stopped, as_configuration_error
-from trainers.exits import exit_of, memory_advice
+from trainers.exits import exit_of
 from trainers.paths import PathRefused
 
 
@@ -74,20 +75,9 @@ def test_a_persons_mistake_has_no_traceback_and_a_fault_has_one():
     assert ending.log.startswith("Traceback (most recent call last):")
 
 
-@pytest.mark.parametrize(
-    ("config", "advice"),
-    [
-        (SFTConfig(batch_size=16), "--batch_size 8 --accumulation_steps 2 gives the same result"),
-        (SFTConfig(batch_size=6, accumulation_steps=4), "--batch_size 3 --accumulation_steps 8 gives the same result"),
-        (SFTConfig(batch_size=7), "--batch_size 1 --accumulation_steps 7 gives the same result"),
-        (SFTConfig(batch_size=1), "try --max_seq_len 170"),
-        (GRPOConfig(batch_size=1), "try --max_gen_len 768"),
-        (
-            PPOConfig(batch_size=12, mini_batch_size=4),
-            "--batch_size 6 --mini_batch_size 2 --accumulation_steps 2 gives the same result",
-        ),
-        (PPOConfig(batch_size=2, mini_batch_size=1), "try --max_gen_len 768"),
-    ],
-)
-def test_memory_advice_names_values_that_halve_the_need(config, advice):
-    assert advice in memory_advice(config)
+@pytest.mark.parametrize(("number", "code"), [(5, 1), (28, 1), (116, 1), (2, 2), (13, 2), (30, 2)])
+def test_a_file_that_cannot_be_read_is_a_mistake_unless_the_disk_itself_failed(number, code):
+    refused = DataError("a.jsonl", None, f"cannot be read: {os.strerror(number)}")
+    refused.__context__ = OSError(number, os.strerror(number))  # as raising it where that is handled leaves it
+    ending = exit_of(refused, SFTConfig())
+    assert (ending.code, ending.log) == (code, f"error: a.jsonl: cannot be read: {os.strerror(number)}")

@@ -4,17 +4,19 @@ import json
 
 import pytest
 
-from jobs.worker.outcome import Asked, Ending, Wish, classify, last_line, read_result
+from jobs.worker.outcome import Asked, Ending, Wish, classify, read_result
+
+KERNEL = "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"
+SIGKILL = "SIGKILL (killed from outside; no sign of the kernel's memory killer)"
 
 
 def ending(tmp_path, status, *, result=None, log="", checkpoint=None, **more):
     if result is not None:
         (tmp_path / "result.json").write_text(json.dumps(result))
-    (tmp_path / "log.txt").write_text(log)
     if checkpoint is not None:
         (tmp_path / "checkpoint").mkdir()
         (tmp_path / "checkpoint" / "meta.json").write_text(json.dumps({"step": checkpoint}))
-    return classify(status, tmp_path, **more)
+    return classify(status, tmp_path, output=log, **more)
 
 
 def test_a_result_with_status_0_is_success(tmp_path):
@@ -47,8 +49,8 @@ def test_out_of_memory_keeps_the_advice(tmp_path):
 @pytest.mark.parametrize(
     ("oom_killed", "outcome", "cause"),
     [
-        (False, "failed", "the trainer was killed by SIGKILL"),
-        (True, "out_of_memory", "the machine ran out of memory: the kernel killed the trainer (SIGKILL)"),
+        (False, "failed", f"the trainer was killed by {SIGKILL}"),
+        (True, "out_of_memory", KERNEL),
     ],
 )
 def test_sigkill_is_out_of_memory_only_when_the_kernel_counted_it(tmp_path, oom_killed, outcome, cause):
@@ -125,11 +127,36 @@ def test_the_wishes_stand_in_the_order_in_which_they_count():
     assert sorted(weakest_first) == weakest_first
 
 
-def test_the_last_line_that_says_something(tmp_path):
-    log = tmp_path / "log.txt"
-    log.write_bytes(b"$ python\n\x1b[31mKeyError: 'x'\x1b[0m\n  \n\xff\n"[:-2])
-    assert last_line(log) == "KeyError: 'x'"
-    assert last_line(tmp_path / "absent") == ""
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (128 + 11, "SIGSEGV (a crash in native code)"),
+        (128 + 9, "SIGKILL (killed from outside; no sign of the kernel's memory killer)"),
+        (128 + 40, "signal 40"),
+    ],
+)
+def test_a_signal_is_named_and_explained(tmp_path, status, words):
+    found = ending(tmp_path, status)
+    assert (found.outcome, found.cause) == ("failed", f"the trainer was killed by {words}")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed. ",
+        "error: process 1 of 2 died (see above)",
+        "Signal 9 (SIGKILL) received by PID 71",
+    ],
+)
+def test_a_process_of_the_trainer_that_the_kernel_killed_is_out_of_memory_too(tmp_path, log):
+    found = ending(tmp_path, 1, log=log, oom_killed=True)
+    assert (found.outcome, found.cause) == ("out_of_memory", KERNEL)
+    assert ending(tmp_path, 1, log=log).outcome == "failed"
+
+
+def test_what_the_kernel_killed_elsewhere_explains_no_other_error(tmp_path):
+    found = ending(tmp_path, 1, log="ValueError: no\n", oom_killed=True)
+    assert (found.outcome, found.cause) == ("failed", "ValueError: no")
 
 
 def test_a_result_with_numbers_that_no_database_keeps_is_read_without_them(tmp_path):

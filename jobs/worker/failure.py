@@ -1,0 +1,121 @@
+"""Name a failure for people: the first known pattern that a line of the output matches, and its advice.
+
+Patterns come from operators, so each has little time, and one that cannot be used is left out with a warning.
+"""
+
+import logging
+import re
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import NamedTuple, Protocol
+
+from jobs.worker.last_line import readable_lines
+from jobs.worker.outcome import BAD_CONFIGURATION, Ending, Outcome
+
+LONGEST_LINE = 1000  # characters
+LONGEST_CAUSE = 300
+PATIENCE = 0.5  # seconds for one pattern; its search holds up the whole process, heartbeats included
+
+logger = logging.getLogger(__name__)
+
+
+class Pattern(Protocol):
+    """What a line means, as a ``FailurePattern`` says it."""
+
+    title: str
+    pattern: str
+    advice: str
+    machine_fault: bool
+    out_of_memory: bool
+
+
+class Match(NamedTuple):
+    """A pattern and the last line that it matches."""
+
+    pattern: Pattern
+    line: str
+
+
+class TooSlow(Exception):
+    """A pattern was not done in time."""
+
+
+def name_failure(
+    ending: Ending, output: str, patterns: Iterable[Pattern], *, memory_advice: str = "", place: str = ""
+) -> Ending:
+    """Return a failure's ending under the name of the first pattern that matches its cause or the output.
+
+    A fault of the machine puts the job back in the queue, unless the trainer called the configuration bad: what a
+    person has to change is not tried again. ``place`` says where a machine failed.
+    """
+    if ending.outcome not in (Outcome.FAILED, Outcome.OUT_OF_MEMORY):
+        return ending
+    if ending.exit_code == BAD_CONFIGURATION:
+        found = first_match(patterns, [ending.cause])
+        return replace(ending, advice=found.pattern.advice if found else "")
+    if ending.outcome == Outcome.OUT_OF_MEMORY:
+        patterns = [pattern for pattern in patterns if pattern.out_of_memory]
+    found = first_match(patterns, [*readable_lines(output), ending.cause])
+    if ending.outcome == Outcome.OUT_OF_MEMORY or (found and found.pattern.out_of_memory):
+        return _out_of_memory(ending, found, memory_advice)
+    if found is None:
+        return ending
+    cause, advice = _cause(ending, found), found.pattern.advice
+    if found.pattern.machine_fault:
+        where = f" ({place})" if place else ""
+        return replace(ending, outcome=Outcome.LOST, cause=f"{cause}{where}", advice=advice, again=True)
+    return replace(ending, cause=cause, advice=advice)
+
+
+def first_match(patterns: Iterable[Pattern], lines: Sequence[str]) -> Match | None:
+    """Return the first of ``patterns`` that matches a line, with the last such line."""
+    for pattern in patterns:
+        try:
+            with patience(PATIENCE):
+                expression = re.compile(pattern.pattern)
+                line = next((line for line in reversed(lines) if expression.search(line[:LONGEST_LINE])), None)
+        except (re.error, RecursionError, TooSlow) as error:
+            logger.warning("failure pattern %r is left out: %r", pattern.title, error)
+            continue
+        if line is not None:
+            return Match(pattern, line.strip())
+    return None
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Raise ``TooSlow`` in the block after ``seconds``; only a main thread can be interrupted so."""
+
+    def give_up(number: int, frame: FrameType | None) -> None:
+        raise TooSlow(f"not done within {seconds} s")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _out_of_memory(ending: Ending, found: Match | None, advice: str) -> Ending:
+    """Return it with the allocator's words as the cause, and the advice once."""
+    cause = ending.cause.removesuffix(f": {advice}") if advice else ending.cause
+    if found:
+        cause, advice = _cause(replace(ending, cause=cause), found), advice or found.pattern.advice
+    return replace(ending, outcome=Outcome.OUT_OF_MEMORY, cause=cause, advice=advice)
+
+
+def _cause(ending: Ending, found: Match) -> str:
+    """Return the pattern's title and the line that it matched; a signal that ended the trainer stays in sight."""
+    title, line = found.pattern.title, found.line[:LONGEST_CAUSE].removeprefix("error: ")
+    named = line if title.casefold() in line.casefold() else f"{title}: {line}"
+    killed = ending.exit_code is not None and ending.exit_code < 0 and ending.cause not in named
+    return f"{named}; {ending.cause}" if killed else named
