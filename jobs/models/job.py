@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from jobs.models.retention_rule import RetentionRule
 from trainers.configs import TRAINING_TYPES, TrainConfig
 
 
@@ -107,6 +108,9 @@ class Job(models.Model):
         max_length=64, blank=True, editable=False, db_index=True, help_text="The same for jobs with equal steps."
     )
     disk_bytes = models.BigIntegerField(_("disk"), default=0, help_text=_("What its run folder holds, in bytes."))
+    files_removed = models.CharField(
+        _("removed"), max_length=12, choices=RetentionRule.Removes, blank=True, help_text=_("What a rule removed.")
+    )
     files_removed_at = models.DateTimeField(_("files removed"), null=True)
     last_values = models.JSONField(_("last values"), default=dict)
     result = models.JSONField(_("result"), default=dict)

@@ -26,6 +26,7 @@ class RetentionRule(models.Model):
     active = models.BooleanField(
         _("active"), default=False, help_text=_("Inactive, it removes nothing; its page shows what it would remove.")
     )
+    applied_at = models.DateTimeField(_("last applied"), null=True, editable=False)
 
     class Meta:
         verbose_name = _("retention rule")

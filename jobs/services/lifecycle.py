@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from jobs.models import Attempt, Device, Event, Host, Job, Metric, Sample, Worker
 from jobs.services.events import record
+from jobs.services.needs import hold_weights
 from jobs.services.submit import frozen_command, wrong_time_limit
 from jobs.services.wake import wake_workers
 from trainers.cli import field_errors
@@ -73,26 +74,29 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
     if wrong := wrong_time_limit(time_limit):
         raise ValidationError({"time_limit": wrong})
     config = _changed_config(job, parameters)
-    _move(
-        job,
-        Job.FINISHED,
-        by=by,
-        kind=Event.Kind.RESUMED,
-        detail=", ".join(f"{name} {value}" for name, value in (changes or {}).items()),
-        status=Job.Status.QUEUED,
-        resume=True,
-        time_limit=time_limit,
-        params=config.model_dump(mode="json"),
-        command=frozen_command(config, job.run_dir, job.device_count),
-        cause="",
-        advice="",
-        result={},
-        requeues=0,
-        queued_at=timezone.now(),
-        finished_at=None,
-        cancel_requested_at=None,
-        cancel_requested_by=None,
-    )
+    with transaction.atomic():
+        if job.checkpoint_step is None:  # it starts over, and needs what it started from
+            hold_weights(config.model_dump(mode="json"), start_from=job.start_from)
+        _move(
+            job,
+            Job.FINISHED,
+            by=by,
+            kind=Event.Kind.RESUMED,
+            detail=", ".join(f"{name} {value}" for name, value in (changes or {}).items()),
+            status=Job.Status.QUEUED,
+            resume=True,
+            time_limit=time_limit,
+            params=config.model_dump(mode="json"),
+            command=frozen_command(config, job.run_dir, job.device_count),
+            cause="",
+            advice="",
+            result={},
+            requeues=0,
+            queued_at=timezone.now(),
+            finished_at=None,
+            cancel_requested_at=None,
+            cancel_requested_by=None,
+        )
 
 
 def request_yield(job: Job, reason: str, *, by: User | None = None) -> bool:
@@ -269,6 +273,8 @@ def _changed_config(job: Job, changes: dict[str, Any]) -> Any:
 
 def _starts_over(job: Job, worker: Worker) -> bool:
     """Tell whether the checkpoint lies where this worker cannot read it, and forget it then."""
+    if job.files_removed:
+        return _starts_without_files(job)
     if job.checkpoint_host in ("", worker.host):
         return False
     homes = dict(Host.objects.values_list("name", "home"))
@@ -278,6 +284,15 @@ def _starts_over(job: Job, worker: Worker) -> bool:
     record(job, Event.Kind.STARTED_OVER, detail=told)
     job.checkpoint_step, job.checkpoint_host = None, ""
     job.save(update_fields=["checkpoint_step", "checkpoint_host"])
+    return True
+
+
+def _starts_without_files(job: Job) -> bool:
+    """Say that the checkpoint was removed; what the job writes from now on is new."""
+    told = f"the checkpoint was removed on {job.files_removed_at:%Y-%m-%d}"
+    record(job, Event.Kind.STARTED_OVER, detail=told)
+    job.files_removed, job.files_removed_at = "", None
+    job.save(update_fields=["files_removed", "files_removed_at"])
     return True
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from jobs.models import Batch, Device, Event, Job, Window
 from jobs.services.events import record
+from jobs.services.needs import hold_weights
 from jobs.services.revision import code_revision
 from jobs.services.wake import wake_workers
 from trainers.cli import command_line, field_errors
@@ -58,6 +59,7 @@ def submit_job(submission: Submission) -> Job:
     config = config_for(submission)
     try:
         with transaction.atomic():
+            hold_weights(config.model_dump(mode="json"), start_from=submission.start_from)
             return _create(submission, config)
     except IntegrityError:
         if (first := _by_key(submission)) is None:

@@ -18,6 +18,7 @@ from jobs.stack.devices import FoundDevice
 from jobs.worker.disk import report_disk
 from jobs.worker.drain import clear_drain, request_drain
 from jobs.worker.link import persist
+from jobs.worker.removal import keep_clear
 
 logger = logging.getLogger(__name__)
 _stopping = threading.Event()
@@ -59,6 +60,7 @@ def _announce(sender: Any, **_: Any) -> None:
         connection.close()
     names = (sender.hostname, found.host)
     threading.Thread(target=_keep_fresh, args=names, name="heartbeat", daemon=True).start()
+    threading.Thread(target=keep_clear, args=(_stopping.wait, _database), name="removal", daemon=True).start()
     publish(found.queue)
 
 

@@ -1,14 +1,17 @@
 """``manage.py janitor``: look after leases and wake workers, until stopped. Several may run."""
 
 import logging
+import threading
 import time
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
+from jobs.services.retention import apply_due
 from jobs.services.sweep import Sweeper
 from jobs.stack.signals import StopFlag
+from jobs.worker.removal import keep_clear
 
 TURN = 1.0  # seconds
 
@@ -16,12 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Reap expired leases, adopt finished results and wake idle workers."
+    help = "Reap expired leases, adopt finished results, wake idle workers and apply the retention rules."
     requires_system_checks: list[str] = []
 
     def handle(self, **_: Any) -> None:
         stopping = StopFlag()
         sweeper = Sweeper()
+        never, daily = threading.Event().wait, {"first": apply_due}
+        threading.Thread(target=keep_clear, args=(never,), kwargs=daily, name="removal", daemon=True).start()
         while not stopping():
             _turn(sweeper)
             time.sleep(TURN)
