@@ -168,6 +168,11 @@ def may(right: str) -> Callable[[HttpRequest], bool]:
     return lambda request: request.user.has_perm(right)
 
 
+def sees_jobs(request: HttpRequest) -> bool:
+    """Return whether who asks sees the team's jobs, and with them what the queue does."""
+    return request.user.has_perm("jobs.view_job") or request.user.has_perm("jobs.change_job")
+
+
 UNFOLD = {
     "SITE_TITLE": "Nightshift",
     "SITE_HEADER": "Nightshift",
@@ -186,7 +191,7 @@ UNFOLD = {
                 "items": [
                     {
                         "title": _("Jobs"),
-                        "permission": may("jobs.view_job"),
+                        "permission": sees_jobs,
                         "icon": "list_alt",
                         "link": reverse_lazy("admin:jobs_job_changelist"),
                         # The theme would mark this one for "Add job" as well.
@@ -206,9 +211,38 @@ UNFOLD = {
                     },
                     {
                         "title": _("Batches"),
-                        "permission": may("jobs.view_batch"),
+                        "permission": sees_jobs,
                         "icon": "dynamic_feed",
                         "link": reverse_lazy("admin:jobs_batch_changelist"),
+                    },
+                ],
+            },
+            {
+                "title": _("Queue"),
+                "items": [
+                    {
+                        "title": _("Windows"),
+                        "permission": sees_jobs,
+                        "icon": "bedtime",
+                        "link": reverse_lazy("admin:jobs_window_changelist"),
+                    },
+                    {
+                        "title": _("Limits"),
+                        "permission": sees_jobs,
+                        "icon": "speed",
+                        "link": reverse_lazy("admin:jobs_limit_changelist"),
+                    },
+                    {
+                        "title": _("Failure patterns"),
+                        "permission": sees_jobs,
+                        "icon": "troubleshoot",
+                        "link": reverse_lazy("admin:jobs_failurepattern_changelist"),
+                    },
+                    {
+                        "title": _("Retention"),
+                        "permission": sees_jobs,
+                        "icon": "auto_delete",
+                        "link": reverse_lazy("admin:jobs_retentionrule_changelist"),
                     },
                 ],
             },
@@ -216,14 +250,26 @@ UNFOLD = {
                 "title": _("Machines"),
                 "items": [
                     {
+                        "title": _("Devices"),
+                        "permission": sees_jobs,
+                        "icon": "developer_board",
+                        "link": reverse_lazy("admin:jobs_device_changelist"),
+                    },
+                    {
                         "title": _("Workers"),
-                        "permission": may("jobs.view_worker"),
+                        "permission": sees_jobs,
                         "icon": "memory",
                         "link": reverse_lazy("admin:jobs_worker_changelist"),
                     },
                     {
+                        "title": _("Hosts"),
+                        "permission": sees_jobs,
+                        "icon": "dns",
+                        "link": reverse_lazy("admin:jobs_host_changelist"),
+                    },
+                    {
                         "title": _("Events"),
-                        "permission": may("jobs.view_event"),
+                        "permission": sees_jobs,
                         "icon": "history",
                         "link": reverse_lazy("admin:jobs_event_changelist"),
                     },

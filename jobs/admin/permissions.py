@@ -37,6 +37,12 @@ def may_submit(user: Person) -> bool:
     return may_see(user) and bool(user.has_perm("jobs.add_job"))
 
 
+def require_viewer(request: HttpRequest) -> None:
+    """Raise PermissionDenied unless a person sees the team's jobs."""
+    if not may_see(request.user):
+        raise PermissionDenied
+
+
 def require_submitter(request: HttpRequest) -> None:
     """Raise PermissionDenied unless a person may queue jobs."""
     if not may_submit(request.user):
@@ -46,6 +52,17 @@ def require_submitter(request: HttpRequest) -> None:
 def may_steer(user: Person, job: Job) -> bool:
     """Tell whether a person may cancel, resume, hold or release a job."""
     return may_see(user) and (job.owner_id == user.pk or bool(user.has_perm("jobs.change_job")))
+
+
+def may_operate(user: Person) -> bool:
+    """Tell whether a person steers the queue for everybody: order, devices, windows, limits, retention."""
+    return may_see(user) and bool(user.has_perm("jobs.operate"))
+
+
+def require_operator(request: HttpRequest) -> None:
+    """Raise PermissionDenied unless a person steers the queue."""
+    if not may_operate(request.user):
+        raise PermissionDenied
 
 
 def may_edit_config(user: Person, saved: TrainingConfig) -> bool:
