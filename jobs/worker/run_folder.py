@@ -22,8 +22,6 @@ def prepare_folder(attempt: Attempt) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / "result.json").unlink(missing_ok=True)
     (folder / OWNER).write_text(str(attempt.number))
-    for told in attempt.job.events.filter(kind=Event.Kind.STARTED_OVER, created_at__gte=attempt.started_at):
-        add_line(folder, f"starts over: {told.detail}")
     return folder
 
 
@@ -54,6 +52,12 @@ def owner_of(folder: Path) -> int:
 def set_aside(folder: Path) -> None:
     """Rename a folder out of the way."""
     folder.rename(folder.with_name(f"{folder.name}.before-{time.time_ns() // 1_000_000}"))
+
+
+def tell_start_over(attempt: Attempt, folder: Path) -> None:
+    """Say in the log that the attempt does not go on from the job's checkpoint, if so, and why."""
+    for told in attempt.job.events.filter(kind=Event.Kind.STARTED_OVER, created_at__gte=attempt.started_at):
+        add_line(folder, f"starts over: {told.detail}")
 
 
 def add_line(folder: Path, line: str) -> None:

@@ -20,7 +20,7 @@ from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
 from jobs.worker.outcome import Asked, Ending, Wish, classify, read_result
 from jobs.worker.process import TrainerProcess, lock_of
-from jobs.worker.run_folder import prepare_folder
+from jobs.worker.run_folder import prepare_folder, tell_start_over
 from jobs.worker.ship import Shipper
 from jobs.worker.time_limit import TimeLimit
 from jobs.worker.weights import missing_weights
@@ -51,6 +51,7 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
     """
     folder = prepare_folder(attempt)
     shipper, limit = Shipper(attempt, folder), TimeLimit(attempt)
+    tell_start_over(attempt, folder)
     link = Link(attempt, shipper, limit)
     link.start()
     fenced, rows = link.fenced.is_set, list[Artifact]()
