@@ -17,7 +17,7 @@ from jobs.worker.last_line import readable_lines
 from jobs.worker.outcome import BAD_CONFIGURATION, Ending, Outcome
 
 LONGEST_LINE = 1000  # characters
-LONGEST_CAUSE = 300
+LONGEST_SHOWN, LONGEST_BESIDE = 200, 100  # characters of the line that matched, and of the ending's own cause
 PATIENCE = 0.5  # seconds for one pattern; its search holds up the whole process, heartbeats included
 
 logger = logging.getLogger(__name__)
@@ -114,8 +114,9 @@ def _out_of_memory(ending: Ending, found: Match | None, advice: str) -> Ending:
 
 
 def _cause(ending: Ending, found: Match) -> str:
-    """Return the pattern's title and the line that it matched; a signal that ended the trainer stays in sight."""
-    title, line = found.pattern.title, found.line[:LONGEST_CAUSE].removeprefix("error: ")
-    named = line if title.casefold() in line.casefold() else f"{title}: {line}"
-    killed = ending.exit_code is not None and ending.exit_code < 0 and ending.cause not in named
-    return f"{named}; {ending.cause}" if killed else named
+    """Return the pattern's title and the line that it matched; what the trainer ended with stays in sight."""
+    title, line = found.pattern.title, found.line.removeprefix("error: ")
+    shown = line[:LONGEST_SHOWN]
+    named = shown if title.casefold() in shown.casefold() else f"{title}: {shown}"
+    told = ending.cause in f"{title}: {line}" or line in ending.cause
+    return named if told else f"{named}; {ending.cause[:LONGEST_BESIDE]}"

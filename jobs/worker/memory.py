@@ -3,15 +3,18 @@
 from pathlib import Path
 
 MOUNT = Path("/sys/fs/cgroup")
+VMSTAT = Path("/proc/vmstat")  # counts for the whole machine, from which a worker without a group has its share
 
 
-def oom_kills(groups: Path = Path("/proc/self/cgroup"), mount: Path = MOUNT) -> int:
-    """Return the counter of version 2 or 1 of control groups; 0 where there is none."""
+def oom_kills(groups: Path = Path("/proc/self/cgroup"), mount: Path = MOUNT, vmstat: Path = VMSTAT) -> int:
+    """Return the counter of version 2 or 1 of control groups, else the machine's; 0 where there is none."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:
-        return 0
-    return max((_counter(path) for line in lines for path in _files(line, mount)), default=0)
+        lines = []
+    files = [path for line in lines for path in _files(line, mount)]
+    counts = (count for path in [*files, vmstat] if (count := _counter(path)) is not None)
+    return next(counts, 0)
 
 
 def _files(line: str, mount: Path) -> list[Path]:
@@ -25,9 +28,9 @@ def _files(line: str, mount: Path) -> list[Path]:
     return []
 
 
-def _counter(path: Path) -> int:
+def _counter(path: Path) -> int | None:
     try:
         fields = dict(line.split() for line in path.read_text().splitlines())
     except (OSError, ValueError):
-        return 0
-    return int(fields.get("oom_kill", 0))
+        return None
+    return int(fields["oom_kill"]) if "oom_kill" in fields else None

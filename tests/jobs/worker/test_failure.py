@@ -32,13 +32,20 @@ def failed(cause, exit_code=1, outcome="failed"):
 
 
 def test_a_failure_has_the_patterns_title_its_line_and_its_advice():
-    found = name_failure(failed("RuntimeError: CUDA error"), "x\nRuntimeError: device-side assert triggered\ny\n", ALL)
+    found = name_failure(
+        failed("RuntimeError: device-side assert triggered"), "x\nRuntimeError: device-side assert triggered\ny\n", ALL
+    )
     assert found == Ending(
         outcome="failed",
         cause="a label is wrong: RuntimeError: device-side assert triggered",
         advice="check the labels",
         exit_code=1,
     )
+
+
+def test_a_line_above_that_explains_the_end_does_not_hide_it():
+    found = name_failure(failed("KeyError: 'x'"), "a device-side assert\nKeyError: 'x'\n", ALL)
+    assert found.cause == "a label is wrong: a device-side assert; KeyError: 'x'"
 
 
 def test_a_failure_that_no_pattern_knows_keeps_its_cause():
