@@ -78,9 +78,7 @@ def set_keep_files(job: Job, value: bool, *, by: User | None) -> None:
         raise NotPossible(f"the files of job {job.pk} were removed already")
 
 
-def kept_because(
-    rule: RetentionRule, jobs: Iterable[Job], needed: Mapping[int, int], now: datetime
-) -> dict[int, str]:
+def kept_because(rule: RetentionRule, jobs: Iterable[Job], needed: Mapping[int, int], now: datetime) -> dict[int, str]:
     """Return why ``rule`` keeps the files of ended ``jobs``, by id; what is missing it removes."""
     jobs = sorted(jobs, key=lambda job: (job.finished_at or now, job.pk), reverse=True)
     kept: dict[int, str] = {}
