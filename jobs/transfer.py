@@ -52,7 +52,8 @@ def transfer(request: HttpRequest, job: int, path: str) -> HttpResponseBase:
             file.unlink(missing_ok=True)
         return HttpResponse(status=204) if writes else send(request, file)
     except Refused as refused:
-        return HttpResponse(f"{refused}\n", status=refused.status, content_type="text/plain; charset=utf-8")
+        told = str(refused)  # as the reason, too: the answer to HEAD has no body
+        return HttpResponse(f"{told}\n", status=refused.status, reason=told, content_type="text/plain; charset=utf-8")
 
 
 def asking_job(request: HttpRequest) -> Job:
@@ -96,7 +97,7 @@ def receive(request: HttpRequest, file: Path) -> None:
                 with suppress(FileNotFoundError):
                     os.unlink(incoming.name)
     except OSError as error:
-        raise Refused(507, f"the web cannot keep it: {error.strerror or error}") from None
+        raise Refused(507, f"the web cannot keep it: {error.strerror or type(error).__name__}") from None
 
 
 def checked_blocks(request: HttpRequest, size: int) -> Iterator[bytes]:
