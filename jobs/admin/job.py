@@ -12,6 +12,7 @@ from jobs.admin.data_check import check_data
 from jobs.admin.job_actions import cancel, hold, release, resume
 from jobs.admin.job_add import add_job, preview_command
 from jobs.admin.job_data import artifact, live, samples
+from jobs.admin.job_files import keep_files
 from jobs.admin.job_filters import TrainingTypeFilter
 from jobs.admin.job_list import JobChangeList
 from jobs.admin.job_log import log, log_download
@@ -92,5 +93,6 @@ class JobAdmin(ModelAdmin):
             path("<int:object_id>/resume/", on_job(resume, steers=True), name="jobs_job_resume"),
             path("<int:object_id>/hold/", on_job(hold, steers=True), name="jobs_job_hold"),
             path("<int:object_id>/release/", on_job(release, steers=True), name="jobs_job_release"),
+            path("<int:object_id>/keep/", on_job(keep_files, steers=True), name="jobs_job_keep"),
         ]
         return [*pages, *super().get_urls()]
