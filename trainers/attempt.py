@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from trainers.cli import BAD_CONFIGURATION, Command
-from trainers.errors import ConfigurationError, Parted
+from trainers.errors import ConfigurationError, Parted, is_storage_fault
 from trainers.exits import DONE, FAILED, Exit, exit_of
 from trainers.folder import RunFolder, new_name
 from trainers.monitor import close_monitor
@@ -32,7 +32,7 @@ def run_attempt(command: Command) -> int:
     try:
         folder = open_folder(command)
     except (PathRefused, OSError) as error:
-        return _refused(f"--run_dir: {error}")
+        return _refused(f"--run_dir: {error}", FAILED if is_storage_fault(error) else BAD_CONFIGURATION)
     except ConfigurationError as error:
         return _refused(str(error))
     with ExitStack() as until_written:
@@ -98,10 +98,10 @@ def _train(command: Command, folder: RunFolder, until_written: ExitStack) -> tup
     return ending, facts | _progress(run, outcome)
 
 
-def _refused(reason: str) -> int:
+def _refused(reason: str, code: int = BAD_CONFIGURATION) -> int:
     if is_main():
         sys.stderr.write(f"error: {reason}\n")
-    return BAD_CONFIGURATION
+    return code
 
 
 @contextmanager
