@@ -25,6 +25,7 @@ GIB = 2**30
 class DeviceAdmin(OperatedAdmin):
     list_display = ("device", "state", "note", "runs", "memory", "all_labels")
     list_filter = ("host", "kind")
+    list_note = _("A worker that starts brings its device along. Nothing new starts on a drained one.")
     search_fields = ("name", "host", "key", "labels")
     fields = ("state", "note", "runs", ("name", "host"), ("number", "memory"), "identity", "labels", "row_actions")
     readonly_fields = ("state", "note", "runs", "name", "host", "number", "memory", "identity", "row_actions")

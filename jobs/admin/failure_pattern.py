@@ -64,7 +64,7 @@ class FailurePatternAdmin(OperatedAdmin):
     def then(self, pattern: FailurePattern) -> str:
         if pattern.out_of_memory:
             return str(Job.Status.OUT_OF_MEMORY.label)
-        return _("tried again") if pattern.machine_fault else str(Job.Status.FAILED.label)
+        return _("Tried again") if pattern.machine_fault else str(Job.Status.FAILED.label)
 
     @display(description=gettext_lazy("from"), ordering="builtin")
     def source(self, pattern: FailurePattern) -> str:

@@ -46,7 +46,10 @@ class LimitAdmin(OperatedAdmin):
     list_display = ("who", "most_running", "runs_now", "most_waiting", "waits_now")
     list_select_related = ("person",)
     search_fields = ("person__username",)
-    list_before_template = "jobs/limits_note.html"
+    list_note = gettext_lazy(
+        "A person without a limit of their own has that of everybody; without one for everybody there is no limit. "
+        "Jobs above the limit of running ones wait; a submission above that of waiting ones is refused."
+    )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LimitChangeList]:
         return LimitChangeList

@@ -3,15 +3,18 @@
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.functional import Promise
 from unfold.admin import ModelAdmin
 
 from jobs.admin.permissions import may_operate, may_see
 
 
 class OperatedAdmin(ModelAdmin):
-    """Rows that operators add, change and delete one at a time."""
+    """Rows that operators add, change and delete one at a time; ``list_note`` says above the list what they do."""
 
     actions = None
+    list_before_template = "jobs/list_note.html"
+    list_note: str | Promise = ""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_see(request.user)

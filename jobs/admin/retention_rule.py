@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -23,8 +24,19 @@ from trainers.configs import TRAINING_TYPES
 SHOWN = 200  # rows of the dry run
 
 
+def types() -> list[tuple[str, str]]:
+    return [("", _("Every type")), *((name, config_class.short_title) for name, config_class in TRAINING_TYPES.items())]
+
+
+class RetentionRuleForm(forms.ModelForm):
+    training_type = forms.ChoiceField(
+        label=gettext_lazy("Type"), required=False, choices=types, widget=UnfoldAdminSelectWidget
+    )
+
+
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(OperatedAdmin):
+    form = RetentionRuleForm
     fields = (
         ("name", "active"),
         ("training_type", "removes"),
@@ -33,13 +45,11 @@ class RetentionRuleAdmin(OperatedAdmin):
         ("metric", "lower_is_better"),
     )
     list_display = ("name", "active", "type_title", "removes", "keep_days", "keep_last", "keep_best", "metric")
+    list_note = gettext_lazy(
+        "An active rule removes checkpoints, or weights as well, of ended jobs once a day. A rule's page shows what it "
+        "would remove now."
+    )
     change_form_outer_after_template = "jobs/removals.html"
-
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "training_type":
-            choices = [("", _("Every type")), *((name, kind.short_title) for name, kind in TRAINING_TYPES.items())]
-            kwargs["widget"] = UnfoldAdminSelectWidget(choices=choices)
-        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> Any:
         rule = self.get_object(request, object_id)
@@ -65,8 +75,13 @@ def remove_now(request: HttpRequest, object_id: int) -> HttpResponse:
     rule = get_object_or_404(RetentionRule, pk=object_id)
     if request.method == "POST":
         removed = retention.apply(rule, by=signed_in(request))
-        told = {"n": len(removed), "size": gigabytes(sum(removal.size for removal in removed))}
-        messages.success(request, _("The files of %(n)d jobs (%(size)s) are removed by their hosts.") % told)
+        told = ngettext(
+            "The files of %(n)d job (%(size)s) are removed by their hosts.",
+            "The files of %(n)d jobs (%(size)s) are removed by their hosts.",
+            len(removed),
+        )
+        size = gigabytes(sum(removal.size for removal in removed))
+        messages.success(request, told % {"n": len(removed), "size": size})
         return HttpResponseRedirect(reverse("admin:jobs_retentionrule_change", args=[rule.pk]))
     page = {**admin.site.each_context(request), **removals_context(rule), "opts": RetentionRule._meta}
     title = _("Remove what “%(rule)s” names?") % {"rule": rule}

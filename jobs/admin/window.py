@@ -55,6 +55,7 @@ class WindowAdmin(OperatedAdmin):
     fields = ("name", "time_zone", "weekdays", ("opens", "closes"), "at_end")
     list_display = ("name", "now", "days", "hours", "time_zone", "at_end", "waiting_jobs")
     search_fields = ("name",)
+    list_note = gettext_lazy("Hours in which jobs may start. A job's form names the window that it waits for.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Window]:
         windows: QuerySet[Window] = super().get_queryset(request)
