@@ -5,7 +5,7 @@ from django.db import transaction
 
 from jobs.models import Event, Host, Job
 from jobs.services.events import record
-from jobs.services.footprint import Weights, fresh_shapes, starting_weights, vocabulary, written_bytes
+from jobs.services.footprint import Weights, fresh_weights, starting_weights, written_bytes
 from jobs.services.wake import wake_workers
 from trainers.configs import TRAINING_TYPES, TrainConfig
 
@@ -78,4 +78,4 @@ def _weights(job: Job, config: TrainConfig) -> Weights:
     parent = job.depends_on if found is None and job.start_from == Job.StartFrom.JOB else None
     if parent is not None and (told := _config(parent)) is not None:
         return _weights(parent, told)
-    return found or Weights.of(fresh_shapes(config.model_size(), vocabulary(config.tokenizer_path or "")))
+    return found or fresh_weights(config)

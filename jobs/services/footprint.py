@@ -5,6 +5,7 @@ A checkpoint is fp32 and lies there twice while it is replaced; AdamW keeps two 
 
 import json
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,7 @@ EXPERTS = 4  # of a fresh mixture, as trainers.models has it
 SUNDRIES = 100_000_000  # log, metrics, samples, tokenizer
 VOCABULARY = 6_400  # MiniMind's, where the tokenizer is not seen
 TOKENIZER = "../dataset/tokenizer"
+LOOK_AGAIN = 60.0  # seconds; every claim asks for every waiting job
 NOT_ADAPTED = ("embed", "lm_head", "wte", "wpe", "norm", "mlp.gate.")
 
 
@@ -71,7 +73,7 @@ def exported_bytes(config: TrainConfig, weights: Weights) -> int:
 def starting_weights(config: TrainConfig) -> Weights | None:
     """Return the weights of the folder that a run starts from; ``None`` where it is not seen from here."""
     if config.init_path is None:
-        return Weights.of(fresh_shapes(config.model_size(), vocabulary(config.tokenizer_path or TOKENIZER)))
+        return fresh_weights(config)
     try:
         files = sorted(resolve_path(config.init_path).glob("*.safetensors"))
         shapes = [_header(file, file.stat().st_mtime_ns) for file in files]
@@ -80,7 +82,16 @@ def starting_weights(config: TrainConfig) -> Weights | None:
     return Weights.of({name: shape for part in shapes for name, shape in part.items()}) if shapes else None
 
 
+def fresh_weights(config: TrainConfig) -> Weights:
+    """Return the weights of the size that the parameters name."""
+    return _weights(config.model_size(), vocabulary(config.tokenizer_path or TOKENIZER))
+
+
 @lru_cache(maxsize=256)
+def _weights(size: ModelSize, vocabulary: int) -> Weights:
+    return Weights.of(fresh_shapes(size, vocabulary))
+
+
 def fresh_shapes(size: ModelSize, vocabulary: int) -> dict[str, Shape]:
     """Return the shapes of a MiniMind-3 of that size, by name, the embeddings shared with the head."""
     hidden, head = size.hidden_size, size.hidden_size // size.num_attention_heads
@@ -103,18 +114,16 @@ def fresh_shapes(size: ModelSize, vocabulary: int) -> dict[str, Shape]:
 
 def vocabulary(folder: str) -> int:
     """Return how many tokens the tokenizer in ``folder`` knows, MiniMind's number where it is not seen."""
-    try:
-        file = resolve_path(folder) / "tokenizer.json"
-        return _vocabulary(file, file.stat().st_mtime_ns)
-    except (PathRefused, OSError, ValueError, LookupError, TypeError):
-        return VOCABULARY
+    return _vocabulary(folder, int(time.monotonic() / LOOK_AGAIN))
 
 
 @lru_cache(maxsize=64)
-def _vocabulary(file: Path, changed: int) -> int:
-    described = json.loads(file.read_bytes())
-    known = {token["content"] for token in described.get("added_tokens", [])} | set(described["model"]["vocab"])
-    return len(known)
+def _vocabulary(folder: str, turn: int) -> int:
+    try:
+        described = json.loads((resolve_path(folder) / "tokenizer.json").read_bytes())
+        return len({token["content"] for token in described.get("added_tokens", [])} | set(described["model"]["vocab"]))
+    except (PathRefused, OSError, ValueError, LookupError, TypeError):
+        return VOCABULARY
 
 
 @lru_cache(maxsize=256)
