@@ -14,9 +14,10 @@ def claim_next(worker: Worker) -> Attempt | None:
     """Start an attempt of the first job that the plan puts on ``worker``'s device; ``None`` when there is none.
 
     Claims take turns, so that limits and devices are counted right: SQLite gives a transaction the whole database, and
-    PostgreSQL holds the others at the devices' rows.
+    PostgreSQL holds the others at the devices' rows. The keys stay free: a submission that names a device, and holds
+    its parent's row, need not wait for a claim that waits for that row.
     """
-    list(Device.objects.select_for_update().order_by("pk").values_list("pk"))
+    list(Device.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
     starts = plan(queue_state(timezone.now()), prefer=worker.device_id).starts
     for number, devices in starts.items():
         if worker.device_id in devices:

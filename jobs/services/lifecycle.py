@@ -232,7 +232,7 @@ def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **ch
     attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
     # In the order in which a claim locks them: an UPDATE's own order could meet it half-way.
     held_devices = (
-        Device.objects.filter(attempt=attempt).order_by("pk").select_for_update().values_list("pk", flat=True)
+        Device.objects.filter(attempt=attempt).order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True)
     )
     Device.objects.filter(pk__in=list(held_devices)).update(attempt=None)
 
