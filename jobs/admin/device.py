@@ -26,9 +26,10 @@ class DeviceAdmin(OperatedAdmin):
     list_display = ("device", "state", "note", "runs", "memory", "all_labels")
     list_filter = ("host", "kind")
     list_note = _("A worker that starts brings its device along. Nothing new starts on a drained one.")
+    change_form_outer_before_template = "jobs/device_state.html"
     search_fields = ("name", "host", "key", "labels")
-    fields = ("state", "note", "runs", ("name", "host"), ("number", "memory"), "identity", "labels", "row_actions")
-    readonly_fields = ("state", "note", "runs", "name", "host", "number", "memory", "identity", "row_actions")
+    fields = ("state", "note", "runs", ("name", "host"), ("number", "memory"), "identity", "labels")
+    readonly_fields = ("state", "note", "runs", "name", "host", "number", "memory", "identity")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # a worker that starts writes its own
@@ -41,9 +42,6 @@ class DeviceAdmin(OperatedAdmin):
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         return (*self.list_display, "row_actions") if may_operate(request.user) else self.list_display
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        return self.fields if may_operate(request.user) else self.fields[:-1]
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -21,7 +21,7 @@ from jobs.services.lifecycle import NotPossible
 
 
 class DrainForm(forms.Form):
-    """When and why; ``cleaned_data["when"]`` is ``after`` or ``now``."""
+    """When and why; ``cleaned_data["when"]`` is ``after`` or ``now``, and not asked of a device that runs nothing."""
 
     when = forms.ChoiceField(
         label=gettext_lazy("When"),
@@ -29,7 +29,6 @@ class DrainForm(forms.Form):
             ("after", gettext_lazy("After the job that runs on it")),
             ("now", gettext_lazy("Now: that job saves a checkpoint and goes back to the queue")),
         ),
-        initial="after",
         widget=UnfoldAdminRadioSelectWidget,
     )
     reason = forms.CharField(
@@ -39,16 +38,23 @@ class DrainForm(forms.Form):
         help_text=gettext_lazy("Everybody whose job waits for this device reads it."),
     )
 
+    def __init__(self, *args: Any, device: Device, **kwargs: Any) -> None:
+        drained = device.drained_at is not None
+        initial = {"when": "now" if drained else "after", "reason": device.drain_reason}
+        super().__init__(*args, initial=initial, **kwargs)
+        if device.attempt is None:
+            del self.fields["when"]
+
 
 @require_http_methods(["GET", "POST"])
 def drain(request: HttpRequest, object_id: int) -> HttpResponse:
     """Ask when and why, then let nothing new start on a device."""
     require_operator(request)
     device = get_object_or_404(Device.objects.select_related("attempt__job"), pk=object_id)
-    form = DrainForm(request.POST or None)
+    form = DrainForm(request.POST or None, device=device)
     if request.method == "POST" and form.is_valid():
         asked: dict[str, Any] = form.cleaned_data
-        wishes = {"reason": asked["reason"], "now": asked["when"] == "now"}
+        wishes = {"reason": asked["reason"], "now": asked.get("when") == "now"}
         return _attempted(request, device, drain_device, _("Nothing new starts on %(device)s."), **wishes)
     page = {**admin.site.each_context(request), "opts": Device._meta, "device": device, "form": form}
     title = _("Drain %(device)s?") % {"device": device}

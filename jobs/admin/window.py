@@ -19,6 +19,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminSelect2Widget, UnfoldAdminTimeWidget
 
 from jobs.admin.operated import OperatedAdmin
+from jobs.admin.permissions import may_operate
 from jobs.models import Job, Window
 from jobs.models.window import EVERY_DAY
 from jobs.services.windows import closes_at, is_open, next_opening
@@ -53,6 +54,7 @@ class WindowForm(forms.ModelForm):
 class WindowAdmin(OperatedAdmin):
     form = WindowForm
     fields = ("name", "time_zone", "weekdays", ("opens", "closes"), "at_end")
+    readonly_fields = ("days",)
     list_display = ("name", "now", "days", "hours", "time_zone", "at_end", "waiting_jobs")
     search_fields = ("name",)
     list_note = gettext_lazy("Hours in which jobs may start. A job's form names the window that it waits for.")
@@ -60,6 +62,11 @@ class WindowAdmin(OperatedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Window]:
         windows: QuerySet[Window] = super().get_queryset(request)
         return windows.annotate(waiting=Count("jobs", filter=Q(jobs__status__in=Job.WAITING)))
+
+    def get_fields(self, request: HttpRequest, obj: Window | None = None) -> tuple[Any, ...]:
+        if may_operate(request.user):
+            return self.fields
+        return tuple("days" if name == "weekdays" else name for name in self.fields)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         zone = timezone.get_current_timezone_name()

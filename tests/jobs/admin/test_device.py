@@ -123,6 +123,22 @@ def test_draining_now_sends_the_job_back(operator, device, job, browse):
     assert job.yield_reason == "H100 (a) was drained: loud fan"
 
 
+def test_when_is_not_asked_of_a_device_that_runs_nothing(operator, device, job, browse):
+    def asked():
+        return list(browse(operator).get(f"{LIST}{device.pk}/drain/").context["form"].fields)
+
+    assert asked() == ["reason"]
+    occupy(device, job)
+    assert asked() == ["when", "reason"]
+
+
+def test_draining_a_drained_device_now_keeps_its_reason(operator, device, job, browse):
+    occupy(device, job)
+    Device.objects.filter(pk=device.pk).update(drained_at=timezone.now(), drain_reason="loud fan")
+    form = browse(operator).get(f"{LIST}{device.pk}/drain/").context["form"]
+    assert {name: form[name].value() for name in form.fields} == {"when": "now", "reason": "loud fan"}
+
+
 def test_draining_needs_a_reason(operator, device, browse):
     form = browse(operator).post(f"{LIST}{device.pk}/drain/", {"when": "after"}).context["form"]
     device.refresh_from_db()
@@ -141,10 +157,12 @@ def test_only_operators_drain_and_resume(viewer, mei, stranger, boss, device, br
     for person in (viewer, mei, stranger, member("half", "operate")):
         client = browse(person)
         assert client.post(f"{LIST}{device.pk}/{action}/", asked).status_code == 403
-        assert f"{device.pk}/{action}/" not in client.get(LIST).content.decode()
+        for page in (LIST, f"{LIST}{device.pk}/change/"):
+            assert f"{device.pk}/{action}/" not in client.get(page).content.decode()
     device.refresh_from_db()
     assert device.drained_at == before
-    assert f"{device.pk}/{action}/" in browse(boss).get(LIST).content.decode()
+    for page in (LIST, f"{LIST}{device.pk}/change/"):
+        assert f"{device.pk}/{action}/" in browse(boss).get(page).content.decode()
     browse(boss).post(f"{LIST}{device.pk}/{action}/", asked)
     device.refresh_from_db()
     assert (device.drained_at is None) == (action == "resume")

@@ -98,6 +98,7 @@ def test_who_sees_jobs_reads_windows_and_an_operator_sets_them(viewer, mei, stra
         assert (client.get(LIST).status_code, client.get(page).status_code) == (200, 200)
         assert (client.get(f"{LIST}add/").status_code, client.post(page, NIGHT).status_code) == (403, 403)
         assert client.post(f"{LIST}{window.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert "every day" in browse(viewer).get(page).content.decode()
     operator = member("operator", "view_job", "operate")
     browse(operator).post(page, NIGHT | {"weekdays": ["6"]})
     window.refresh_from_db()
