@@ -71,7 +71,7 @@ def set_aside(root: Path) -> int:
     runs = {int(entry.name): Path(entry.path) for entry in _folders(root) if entry.name.isdecimal()}
     holding = [number for number, run in runs.items() if any(_present(run, (*CHECKPOINTS, *WEIGHTS)))]
     removed = Job.objects.filter(pk__in=holding).exclude(files_removed="").values_list("pk", flat=True)
-    return sum(_set_aside(number, runs[number]) for number in removed)
+    return sum(_tried(number, runs[number]) for number in removed)
 
 
 def clear(root: Path) -> int:
@@ -83,6 +83,14 @@ def clear(root: Path) -> int:
         else:
             shutil.rmtree(path, ignore_errors=True)
     return len(found)
+
+
+def _tried(number: int, run: Path) -> int:
+    try:
+        return _set_aside(number, run)
+    except OSError as error:  # the others must not wait for a folder that cannot be written
+        logger.warning("%s keeps its files: %s", run, error)
+        return 0
 
 
 @transaction.atomic
@@ -109,7 +117,10 @@ def _left(run: Path) -> int:
 
 
 def _aside(run: str | Path) -> list[Path]:
-    return [Path(entry.path) for entry in os.scandir(run) if entry.name.startswith(ASIDE)]
+    try:
+        return [Path(entry.path) for entry in os.scandir(run) if entry.name.startswith(ASIDE)]
+    except OSError:  # it vanished, or may not be read
+        return []
 
 
 def _folders(root: Path) -> list["os.DirEntry[str]"]:

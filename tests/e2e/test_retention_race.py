@@ -60,9 +60,10 @@ def test_of_a_submission_and_a_removal_one_wins(rivals):
     person()
     RetentionRule.objects.create(name="all", removes="all", keep_days=0, keep_last=0, keep_best=0, active=True)
     outcomes = []
-    for round_ in range(ROUNDS):
+    for number in range(ROUNDS):
         parent = ended()
-        for process, delay in zip(rivals, (0, 0.1 * round_ / ROUNDS), strict=True):
+        first, second = rivals if number % 2 else reversed(rivals)
+        for process, delay in ((first, 0), (second, 0.2 * number / ROUNDS)):
             time.sleep(delay)
             process.stdin.write(f"{parent.pk}\n")
             process.stdin.flush()

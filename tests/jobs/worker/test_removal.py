@@ -99,6 +99,22 @@ def test_what_an_older_database_left_under_the_number_is_left_alone(home):
     assert len(names(run)) == 4
 
 
+def test_a_folder_that_cannot_be_renamed_does_not_keep_the_others(home, monkeypatch):
+    _, stuck = job_with_files(home, removed="all")
+    _, run = job_with_files(home, removed="all")
+    rename = Path.rename
+
+    def refused(path, target):
+        if path.parent == stuck:
+            raise PermissionError(13, "Permission denied", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    assert remove_due() == 2
+    assert len(names(stuck)) == 4
+    assert names(run) == ["log.txt"]
+
+
 def test_what_a_kill_left_half_deleted_is_deleted_later(home):
     _, run = job_with_files(home, removed="checkpoints")
     assert set_aside(home / "runs") == 1
