@@ -75,7 +75,7 @@ def first_match(patterns: Iterable[Pattern], lines: Sequence[str]) -> Match | No
     """Return the first of ``patterns`` that matches a line, with the last such line."""
     for pattern in patterns:
         try:
-            with patience(PATIENCE):
+            with time_for_one(PATIENCE):
                 expression = re.compile(pattern.pattern)
                 line = next((line for line in reversed(lines) if expression.search(line[:LONGEST_LINE])), None)
         except (re.error, RecursionError, TooSlow) as error:
@@ -87,7 +87,7 @@ def first_match(patterns: Iterable[Pattern], lines: Sequence[str]) -> Match | No
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
+def time_for_one(seconds: float) -> Iterator[None]:
     """Raise ``TooSlow`` in the block after ``seconds``; only a main thread can be interrupted so."""
 
     def give_up(number: int, frame: FrameType | None) -> None:
