@@ -39,9 +39,8 @@ class DrainForm(forms.Form):
     )
 
     def __init__(self, *args: Any, device: Device, **kwargs: Any) -> None:
-        drained = device.drained_at is not None
-        initial = {"when": "now" if drained else "after", "reason": device.drain_reason}
-        super().__init__(*args, initial=initial, **kwargs)
+        super().__init__(*args, **kwargs)
+        self.initial = {"when": "now" if device.drained_at else "after", "reason": device.drain_reason}
         if device.attempt is None:
             del self.fields["when"]
 
