@@ -34,7 +34,7 @@ for line in sys.stdin:
     except ValidationError:
         print("refused", flush=True)
 """
-ROUNDS = 40
+ROUNDS = 24
 pytestmark = pytest.mark.e2e
 
 
@@ -63,7 +63,7 @@ def test_of_a_submission_and_a_removal_one_wins(rivals):
     for number in range(ROUNDS):
         parent = ended()
         first, second = rivals if number % 2 else reversed(rivals)
-        for process, delay in ((first, 0), (second, 0.2 * number / ROUNDS)):
+        for process, delay in ((first, 0), (second, 0.15 * number / ROUNDS)):
             time.sleep(delay)
             process.stdin.write(f"{parent.pk}\n")
             process.stdin.flush()
