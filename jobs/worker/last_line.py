@@ -9,7 +9,7 @@ RANK = re.compile(r"^(?:\[(?:rank|default)?\d+\]:? ?| *\| )")
 TRACEBACK = "Traceback (most recent call last):"
 EXCEPTION = re.compile(r"^(?:[a-z_]\w*\.)*_?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Refused|Diverged)(?::|$)")
 LAUNCHER = re.compile(r"ChildFailedError|SignalException|torch/distributed/(?:elastic|run|launcher)")
-PROGRESS = re.compile(r"\d%\|.*\||\b(?:it/s|s/it)\]")
+PROGRESS = re.compile(r"\d%\|.*\||(?:it/s|s/it)\]")
 NOISE = re.compile(
     r"""^\$\s                                               # the command
     | ^[-=*_~+#.\s]*$                                       # rulers

@@ -66,6 +66,7 @@ Root Cause (first observed failure):
             "saving the model\n\r 10%|█  | 1/10 [00:01<00:09,  1.0s/it]\r 20%|██ | 2/10 [00:02<00:08,  1.0s/it]\n",
             "saving the model",
         ),
+        ("saving the model\n5it [00:01,  4.9it/s]\n", "saving the model"),
         ("loading\rloaded 7 files\r\n", "loaded 7 files"),
         ("".join(f"[rank1]: {line}\n" for line in f"{FRAMES}IndexError: far".splitlines()) + TABLE, "IndexError: far"),
         (f"{FRAMES}ValueError: ours\n{TABLE}", "ValueError: ours"),
