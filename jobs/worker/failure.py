@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import NamedTuple, Protocol
 
-from jobs.worker.last_line import readable_lines
+from jobs.worker.last_line import TRACEBACK, readable_lines
 from jobs.worker.outcome import BAD_CONFIGURATION, Ending, Outcome
 
 LONGEST_LINE = 1000  # characters
@@ -59,7 +59,9 @@ def name_failure(
         return replace(ending, advice=found.pattern.advice if found else "")
     if ending.outcome == Outcome.OUT_OF_MEMORY:
         patterns = [pattern for pattern in patterns if pattern.out_of_memory]
-    found = first_match(patterns, [*readable_lines(output), ending.cause])
+    lines = [*readable_lines(output), ending.cause]
+    died = ending.exit_code is None or ending.exit_code < 0
+    found = first_match(patterns, lines, of_the_end=lines if died else said_at_the_end(lines))
     if ending.outcome == Outcome.OUT_OF_MEMORY or (found and found.pattern.out_of_memory):
         return _out_of_memory(ending, found, memory_advice)
     if found is None:
@@ -71,13 +73,28 @@ def name_failure(
     return replace(ending, cause=cause, advice=advice)
 
 
-def first_match(patterns: Iterable[Pattern], lines: Sequence[str]) -> Match | None:
-    """Return the first of ``patterns`` that matches a line, with the last such line."""
+def said_at_the_end(lines: Sequence[str]) -> list[str]:
+    """Return what a program says when it gives up: from its first traceback on, and its ``error:`` lines.
+
+    A warning before that which speaks of a disk or a GPU shall not send a person's mistake back to the queue.
+    """
+    crash = lines.index(TRACEBACK) if TRACEBACK in lines else len(lines) - 1
+    return [line for index, line in enumerate(lines) if index >= crash or line.startswith("error: ")]
+
+
+def first_match(
+    patterns: Iterable[Pattern], lines: Sequence[str], *, of_the_end: Sequence[str] | None = None
+) -> Match | None:
+    """Return the first of ``patterns`` that matches a line, with the last such line.
+
+    Where the lines ``of_the_end`` are known, only those tell of a machine's fault.
+    """
     for pattern in patterns:
+        telling = of_the_end if of_the_end is not None and pattern.machine_fault else lines
         try:
             with time_for_one(PATIENCE):
                 expression = re.compile(pattern.pattern)
-                line = next((line for line in reversed(lines) if expression.search(line[:LONGEST_LINE])), None)
+                line = next((line for line in reversed(telling) if expression.search(line[:LONGEST_LINE])), None)
         except (re.error, RecursionError, TooSlow) as error:
             logger.warning("failure pattern %r is left out: %r", pattern.title, error)
             continue

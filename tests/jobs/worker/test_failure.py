@@ -65,6 +65,23 @@ def test_a_fault_of_the_machine_is_tried_again_and_says_where_it_was():
     assert found.cause == "the disk is full: OSError: No space left (on gpu1, 0 bytes free on its disk)"
 
 
+CRASH = "Traceback (most recent call last):\n  File x\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "exit_code", "outcome"),
+    [
+        ("a warning: No space left for the cache\nstep 3\nKeyError: 'x'\n", 1, "failed"),
+        (f"a warning: No space left for the cache\nstep 3\n{CRASH}KeyError: 'x'\n", 1, "failed"),
+        (f"step 3\n{CRASH}OSError: No space left\n{CRASH}KeyError: 'x'\n", 1, "lost"),
+        ("step 3\nerror: result.json cannot be written: No space left\nbye\n", 1, "lost"),
+        ("[rank0] says No space left\nstep 3\n", -6, "lost"),
+    ],
+)
+def test_a_fault_of_the_machine_counts_where_the_trainer_gave_up_unless_it_died_unheard(output, exit_code, outcome):
+    assert name_failure(failed("KeyError: 'x'", exit_code), output, ALL).outcome == outcome
+
+
 def test_a_title_that_the_line_already_says_is_not_said_twice():
     assert name_failure(failed("the disk is full; No space left"), "", ALL).cause == "the disk is full; No space left"
 
