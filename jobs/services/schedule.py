@@ -77,7 +77,8 @@ def slots(now: datetime, hosts: dict[str, Host], remaining: dict[int, float | No
 
 def _slot(device: Device, host: Host | None, now: datetime, remaining: dict[int, float | None]) -> Slot:
     left = remaining.get(device.attempt.job_id) if device.attempt else None
-    closed = f"{device} is drained" if device.drained_at else ""
+    because = f": {device.drain_reason}" if device.drain_reason else ""
+    closed = f"{device} is drained{because}" if device.drained_at else ""
     if host and host.paused_reason:
         closed = f"{host} is paused: {host.paused_reason}"
     room = max(host.disk_free - settings.NIGHTSHIFT_DISK_RESERVE, 0) if host and host.disk_total else None

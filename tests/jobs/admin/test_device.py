@@ -139,6 +139,11 @@ def test_draining_a_drained_device_now_keeps_its_reason(operator, device, job, b
     assert {name: form[name].value() for name in form.fields} == {"when": "now", "reason": "loud fan"}
 
 
+def test_a_job_that_waits_for_a_drained_device_says_why_it_is_drained(operator, device, job, browse):
+    browse(operator).post(f"{LIST}{device.pk}/drain/", {"reason": "loud fan"})
+    assert "H100 (a) is drained: loud fan" in browse(operator).get("/admin/").content.decode()
+
+
 def test_draining_needs_a_reason(operator, device, browse):
     form = browse(operator).post(f"{LIST}{device.pk}/drain/", {"when": "after"}).context["form"]
     device.refresh_from_db()
