@@ -232,7 +232,10 @@ def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **ch
     attempt.save(update_fields=["outcome", "cause", "exit_code", "ended_at"])
     # In the order in which a claim locks them: an UPDATE's own order could meet it half-way.
     held_devices = (
-        Device.objects.filter(attempt=attempt).order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True)
+        Device.objects.filter(attempt=attempt)
+        .order_by("pk")
+        .select_for_update(no_key=True)
+        .values_list("pk", flat=True)
     )
     Device.objects.filter(pk__in=list(held_devices)).update(attempt=None)
 
@@ -282,8 +285,8 @@ def _starts_over(job: Job, worker: Worker) -> bool:
         return False
     told = f"the checkpoint at step {job.checkpoint_step} is on {job.checkpoint_host}, not on {worker.host}"
     record(job, Event.Kind.STARTED_OVER, detail=told)
-    job.checkpoint_step, job.checkpoint_host = None, ""
-    job.save(update_fields=["checkpoint_step", "checkpoint_host"])
+    job.checkpoint_step, job.checkpoint_host, job.cause = None, "", f"started over: {told}"[:500]
+    job.save(update_fields=["checkpoint_step", "checkpoint_host", "cause"])
     return True
 
 

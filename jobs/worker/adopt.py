@@ -3,21 +3,21 @@
 Who adopts: the worker itself when it is started again, before it claims anything (``sweep.reap_left_behind``); else,
 once the lease has expired, a janitor. Either believes only a run folder that is marked as this very attempt's
 (``run_folder``), so that a janitor of another host takes neither the lack of a folder nor an older one there for the
-attempt's end. What it cannot see it puts back in the queue: the job runs again, first of all on the host that holds its
-checkpoint. A result that was finished there but never recorded is lost work then, but nothing is recorded twice.
+attempt's end. What it cannot see it puts back in the queue. If the next attempt comes to the host where the lost one
+had finished, it trains nothing and brings that result (``run_folder.is_finished``); on another host the job runs again,
+and what the lost one did is lost work, but nothing is recorded twice.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from jobs.models import Attempt
 from jobs.storage import WebStorage, storage_for
 from jobs.worker.artifacts import upload
 from jobs.worker.link import Link
-from jobs.worker.outcome import DONE, Ending, completed, read_result
-from jobs.worker.run_folder import owner_of
+from jobs.worker.outcome import Ending, completed
+from jobs.worker.run_folder import finished_result, owner_of
 from jobs.worker.ship import Shipper
 from jobs.worker.supervise import record_end, ship_rest
 from jobs.worker.time_limit import TimeLimit
@@ -47,12 +47,6 @@ def settle(attempt: Attempt, *, cause: str) -> None:
 def is_of(attempt: Attempt, folder: Path) -> bool:
     """Tell whether the run folder on this host is what this very attempt left."""
     return owner_of(folder) == attempt.number
-
-
-def finished_result(folder: Path) -> dict[str, Any] | None:
-    """Return the success that a run folder tells of; its attempt removed any older one before it marked the folder."""
-    result = read_result(folder)
-    return result if result is not None and result.get("exit_code") == DONE else None
 
 
 @contextmanager

@@ -6,12 +6,16 @@ checkpoint is older than B's, its result is another attempt's. So each folder sa
 
 import time
 from pathlib import Path
+from typing import Any
 
 from jobs.models import Attempt, Event, Host
 from jobs.services.hosts import home_id
+from jobs.services.lifecycle import resumed
+from jobs.worker.outcome import DONE, read_result
 from trainers.paths import resolve_path
 
 OWNER = "attempt"  # the file that holds the attempt's number
+UNRECORDED = (Attempt.Outcome.LOST, Attempt.Outcome.DRAINED)  # what an attempt is that may have come to its end unseen
 
 
 def prepare_folder(attempt: Attempt) -> Path:
@@ -20,7 +24,8 @@ def prepare_folder(attempt: Attempt) -> Path:
     if folder.exists() and not may_go_on(attempt, folder):
         set_aside(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / "result.json").unlink(missing_ok=True)
+    if not is_finished(attempt, folder):
+        (folder / "result.json").unlink(missing_ok=True)
     (folder / OWNER).write_text(str(attempt.number))
     return folder
 
@@ -39,6 +44,19 @@ def may_go_on(attempt: Attempt, folder: Path) -> bool:
     since = attempt.job.attempts.filter(number__gt=owner_of(folder), number__lt=attempt.number)
     here = Host.objects.filter(home=home_id()).values("name")
     return not since.exclude(worker__host__in=here).exists()
+
+
+def is_finished(attempt: Attempt, folder: Path) -> bool:
+    """Tell whether an earlier attempt did all that this one shall, but was lost before that was recorded."""
+    before = attempt.job.attempts.filter(number=owner_of(folder), outcome__in=UNRECORDED).first()
+    same = before is not None and resumed(before.command) == resumed(attempt.command)
+    return same and finished_result(folder) is not None and (folder / "model").is_dir()
+
+
+def finished_result(folder: Path) -> dict[str, Any] | None:
+    """Return the success that a run folder tells of; its attempt removed any older one before it marked the folder."""
+    result = read_result(folder)
+    return result if result is not None and result.get("exit_code") == DONE else None
 
 
 def owner_of(folder: Path) -> int:

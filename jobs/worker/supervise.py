@@ -18,9 +18,9 @@ from jobs.worker.disk import folder_bytes
 from jobs.worker.environment import trainer_environment
 from jobs.worker.link import Link, persist
 from jobs.worker.memory import oom_kills
-from jobs.worker.outcome import Asked, Ending, Wish, classify, read_result
+from jobs.worker.outcome import Asked, Ending, Wish, classify, completed, read_result
 from jobs.worker.process import TrainerProcess, lock_of
-from jobs.worker.run_folder import prepare_folder, tell_start_over
+from jobs.worker.run_folder import finished_result, prepare_folder, tell_start_over
 from jobs.worker.ship import Shipper
 from jobs.worker.time_limit import TimeLimit
 from jobs.worker.weights import missing_weights
@@ -50,7 +50,8 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
         Fenced: the lease went to another; the trainer is dead and nothing was recorded.
     """
     folder = prepare_folder(attempt)
-    shipper, limit = Shipper(attempt, folder), TimeLimit(attempt)
+    kept = finished_result(folder)
+    shipper, limit = Shipper(attempt, folder, only_new=kept is None), TimeLimit(attempt)
     tell_start_over(attempt, folder)
     link = Link(attempt, shipper, limit)
     link.start()
@@ -60,8 +61,8 @@ def supervise(attempt: Attempt, *, is_draining: Callable[[], bool]) -> None:
         return strongest_wish(link, limit, is_draining())
 
     try:
-        without = missing_weights(attempt, folder, fenced=fenced, wished=wished)
-        ending = without or train(attempt, folder, link, wished)
+        ending = completed(kept) if kept else missing_weights(attempt, folder, fenced=fenced, wished=wished)
+        ending = ending or train(attempt, folder, link, wished)
         if ending.outcome == Attempt.Outcome.COMPLETED:
             ending, rows = bring_results(attempt, folder, ending, fenced=fenced, wished=wished)
     finally:

@@ -92,3 +92,20 @@ def test_a_training_that_ends_while_the_web_is_away_keeps_its_lease_and_brings_i
     browser = hosts.signed_in()
     assert browser.file(job, "model/weights.txt") == f"weights of {job.pk}"
     assert f"[{hosts.address} does not answer: " in browser.job(job, "log/")
+
+
+def test_a_result_that_was_finished_on_a_host_that_died_is_brought_when_the_host_is_back(hosts):
+    job = on("b", steps=10)
+    wait_for_step(hosts.b, job, 3)
+    hosts.kill_web()
+    wait_for(lambda: hosts.b.counts(job) == (1, 1), 10)
+    kill_tree(hosts.b.worker)
+    wait_for_status(job, Job.Status.QUEUED, 25)
+    hosts.web.start()
+    hosts.b.start_worker()
+    wait_for_status(job, Job.Status.COMPLETED, 40)
+    assert hosts.b.counts(job) == (1, 1)
+    assert [attempt.outcome for attempt in job.attempts.all()] == [Attempt.Outcome.LOST, Attempt.Outcome.COMPLETED]
+    assert list(job.metrics.values_list("step", flat=True)) == list(range(1, 11))
+    hosts.wait_for_web()
+    assert hosts.signed_in().file(job, "model/weights.txt") == f"weights of {job.pk}"

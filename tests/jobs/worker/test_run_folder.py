@@ -101,3 +101,27 @@ def test_a_start_from_the_beginning_is_told_in_the_log(tmp_path):
     told = "[starts over: the checkpoint at step 10 is on a, not on b]"
     assert (folder / "log.txt").read_text().splitlines() == ["[before]", told]
     assert "--from_resume" not in attempt.command or attempt.command[attempt.command.index("--from_resume") + 1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "changed", "kept"),
+    [
+        ("lost", 0, False, True),
+        ("drained", 0, False, True),
+        ("lost", 3, False, False),
+        ("lost", 0, True, False),
+        ("failed", 0, False, False),
+    ],
+)
+def test_a_success_that_was_never_recorded_is_kept_for_the_next_attempt_of_the_same_command(
+    outcome, code, changed, kept
+):
+    queued()
+    folder = ran_here(checkpoint=10)
+    (folder / "model").mkdir()
+    (folder / "result.json").write_text(f'{{"exit_code": {code}}}')
+    Job.objects.get().attempts.update(outcome=outcome)
+    if changed:
+        Job.objects.update(command=[*Job.objects.get().command, "--epochs", "9"])
+    prepare_folder(on("a"))
+    assert ((folder / "result.json").exists(), owner_of(folder)) == (kept, 2)
