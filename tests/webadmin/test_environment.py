@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jobs.stack.processes import REPOSITORY
-from webadmin.environment import Environment
+from webadmin.environment import Environment, WrongSetting
 
 
 def manage(home, **variables):
@@ -75,3 +75,19 @@ def test_a_folder_that_is_missing_is_made_for_its_owner_alone(monkeypatch, tmp_p
         os.umask(before)
     assert folder == tmp_path / "a" / "home"
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "url", ["web:8000", "ftp://web", "http://", "http://user:pass@web", "http://web?a=1", "http://[web"]
+)
+def test_what_is_no_address_of_the_web_is_refused_without_showing_a_password(monkeypatch, url):
+    monkeypatch.setitem(Environment.ENVIRON, "NIGHTSHIFT_WEB_URL", url)
+    with pytest.raises(WrongSetting) as refused:
+        Environment().web_url("NIGHTSHIFT_WEB_URL")
+    assert str(refused.value) == "NIGHTSHIFT_WEB_URL is no address of the admin; write it as http://host:8000"
+
+
+@pytest.mark.parametrize("url", ["", "http://web:8000", "https://web.example.org/nightshift"])
+def test_the_address_of_the_web_is_taken_as_it_is(monkeypatch, url):
+    monkeypatch.setitem(Environment.ENVIRON, "NIGHTSHIFT_WEB_URL", url)
+    assert Environment().web_url("NIGHTSHIFT_WEB_URL") == url
