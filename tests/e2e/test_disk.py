@@ -2,9 +2,7 @@
 
 import os
 import subprocess
-import tempfile
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -35,14 +33,13 @@ def small_job(*, steps):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk, which only root may")
 def test_a_host_with_too_little_room_finishes_what_runs_and_starts_nothing_until_there_is_room(
-    small_home, short_lease, settings, django_db_blocker
+    small_home, short_lease, settings, django_db_blocker, tmp_path
 ):
     settings.NIGHTSHIFT_DISK_RESERVE = RESERVE
     environment = SECONDS | {"NIGHTSHIFT_TRAINER": str(TRAINER), "NIGHTSHIFT_DISK_RESERVE": str(RESERVE)}
-    elsewhere = Path(tempfile.mkdtemp(prefix="nightshift-database-"))
     with (
         django_db_blocker.unblock(),
-        url_database(f"sqlite:///{elsewhere}/nightshift.sqlite3", small_home),
+        url_database(f"sqlite:///{tmp_path}/nightshift.sqlite3", small_home),
         running(LiveStack(small_home, environment)) as live,
     ):
         job = small_job(steps=40)
