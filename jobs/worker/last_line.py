@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 LONGEST = 400  # characters
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-RANK = re.compile(r"^(?:\[(?:rank|default)?\d+\]:? ?| *\| )")
+RANK = re.compile(r"^\[(?:rank|default)?\d+\]:? ?")
 TRACEBACK = "Traceback (most recent call last):"
 EXCEPTION = re.compile(r"^(?:[a-z_]\w*\.)*_?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Refused|Diverged)(?::|$)")
 LAUNCHER = re.compile(r"ChildFailedError|SignalException|torch/distributed/(?:elastic|run|launcher)")

@@ -118,6 +118,17 @@ def test_advice_that_the_trainer_gave_with_its_error_is_said_once():
     assert (unknown.cause, unknown.advice) == ("out of memory", "--batch_size 8")
 
 
+def test_memory_that_ran_out_is_named_by_no_other_pattern():
+    found = name_failure(failed("out of memory", 4, "out_of_memory"), "device-side assert\n", (LABELS, MEMORY))
+    assert (found.outcome, found.cause) == ("out_of_memory", "out of memory")
+
+
+def test_the_word_error_is_left_out_before_a_line_that_has_a_title():
+    output = "error: a device-side assert\n"
+    assert name_failure(failed("a device-side assert"), output, ALL).cause == "a label is wrong: a device-side assert"
+    assert name_failure(failed("gone", -6), output, ALL).cause == "a label is wrong: a device-side assert; gone"
+
+
 def test_without_the_jobs_parameters_the_patterns_own_advice_remains():
     assert name_failure(failed("CUDA out of memory"), "", ALL).advice == "a smaller batch"
 

@@ -90,3 +90,30 @@ Root Cause (first observed failure):
 )
 def test_the_line_that_says_why(output, line):
     assert last_meaningful_line(output) == line
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "",
+        "------------------------------",
+        "==============================",
+        "/x/y.py:7: UserWarning: the cache is not closed",
+        "  warnings.warn('the cache is not closed')",
+        "warning: 3 of 10 rows of a.jsonl cannot be used and are skipped",
+        "[rank0]:[W1201 03:04:05.678 ProcessGroupNCCL.cpp:1496] destroy_process_group() was not called",
+        "W1201 03:04:05.678000 4242 torch/distributed/run.py:793] the default is to restart nothing",
+        "I1201 03:04:05.678000 4242 somewhere/else.py:793] started",
+        "CUDA kernel errors might be asynchronously reported at some other API call",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "/usr/lib/python3.11/multiprocessing/resource_tracker.py:254: there appear to be 6 leaked semaphore objects",
+        "Exception ignored in: <function f at 0x7f>",
+        "Root Cause (first observed failure):",
+        "  exitcode  : 1 (pid: 4243)",
+        "[the log ends here: its limit is 10 bytes]",
+    ],
+)
+def test_what_says_nothing_is_passed_over(noise):
+    assert last_meaningful_line(f"$ python -m trainers sft\nthe node is going down\n{noise}\n") == (
+        "the node is going down"
+    )

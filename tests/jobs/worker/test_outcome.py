@@ -146,6 +146,8 @@ def test_a_signal_is_named_and_explained(tmp_path, status, words):
         "RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed. ",
         "error: process 1 of 2 died (see above)",
         "Signal 9 (SIGKILL) received by PID 71",
+        "  exitcode  : -9 (pid: 71)",
+        "the worker process ended with exit code -9",
     ],
 )
 def test_a_process_of_the_trainer_that_the_kernel_killed_is_out_of_memory_too(tmp_path, log):

@@ -92,6 +92,17 @@ def test_a_write_that_takes_only_a_part_is_counted_to_the_byte(tmp_path, monkeyp
     assert (tmp_path / "log.txt").read_bytes() == b"abc\n[3 bytes are missing here: the disk was full]\ngh\ni\n"
 
 
+def test_a_mark_that_the_disk_cut_is_written_anew_with_all_that_is_missing(tmp_path, monkeypatch):
+    real, most = os.write, iter([3, 5, 1000])
+    monkeypatch.setattr(pump.os, "write", lambda log, data: real(log, data[: next(most)]))
+    one = unread(tmp_path / "log.txt")
+    for piece in (b"abcdef", b"gh\n", b"i\n"):
+        one._keep(piece)
+    assert (tmp_path / "log.txt").read_bytes() == (
+        b"abc\n[3 b\n[6 bytes are missing here: the disk was full]\ni\n"
+    )  # fmt: skip
+
+
 def test_a_log_that_cannot_even_be_opened_does_not_stop_the_trainer(tmp_path):
     one = unread(tmp_path / "absent" / "log.txt")
     one._keep(b"lost!")
