@@ -69,7 +69,10 @@ def confined(job: int, path: str) -> Path:
     """Return where a file of a run lies: a name that a run uses, and no link that leads out of the folder."""
     if len(path) > LONGEST or not (path in OTHERS or MODEL.fullmatch(path)):
         raise Refused(400, "no file of a run has this name")
-    root = Path(storages["artifacts"].path("")).resolve()
+    try:
+        root = Path(storages["artifacts"].path("")).resolve()
+    except NotImplementedError:
+        raise Refused(409, "the web keeps files in no folder of its own: give this host the web's storage") from None
     file = root / str(job) / path
     if not file.parent.resolve().is_relative_to(root / str(job)) or file.is_symlink():
         raise Refused(400, "a link leads out of the run's folder")

@@ -71,7 +71,7 @@ def is_same(storage: Storage, name: str, path: Path) -> bool:
 
 
 def _replace(storage: Storage, name: str, path: Path) -> None:
-    if storage.exists(name):
+    if storage.get_available_name(name) != name:  # a storage that would keep both
         storage.delete(name)
     with path.open("rb") as file:
         storage.save(name, File(file))

@@ -152,3 +152,10 @@ def test_a_disk_that_takes_no_more_is_said_and_leaves_no_half_file(client, attem
     answer = put(client, attempt, "log.txt")
     assert (answer.status_code, answer.content) == (507, b"the web cannot keep it: No space left on device\n")
     assert list((runs / str(attempt.job_id)).iterdir()) == []
+
+
+def test_a_web_that_keeps_files_elsewhere_says_what_to_change(client, attempt, settings):
+    backend = {"BACKEND": "jobs.storage.WebStorage", "OPTIONS": {"url": "http://web:8000"}}
+    settings.STORAGES = settings.STORAGES | {"artifacts": backend}
+    answer = put(client, attempt, "log.txt")
+    assert (answer.status_code, b"give this host the web's storage" in answer.content) == (409, True)
