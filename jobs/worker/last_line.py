@@ -14,7 +14,7 @@ NOISE = re.compile(
     r"""^\$\s                                               # the command
     | ^[-=*_~+#.\s]*$                                       # rulers
     | ^\[.*(?:the\ log\ ends\ here|are\ missing\ here):     # what the worker writes into a log itself
-    | \b[A-Z]\w*Warning:|^warning:|\bWARNING\b|^\s*warnings\.warn\(
+    | \b[A-Z]\w*Warning:|\bWARNING\b|^\s*warnings\.warn\(
     | ^[WI]\d{4}\s|^\[[WI]\d{4}\s|\[W\d+[ ]                 # glog's warnings, torchrun's and C++'s
     | torch/distributed/|^(?:Root\ Cause|Failures:|<NO_OTHER_FAILURES>|<no\ other\ failures>)
     | ^\s*(?:time|host|rank|exitcode|error_file|traceback)\s*:\s  # torchrun's table
