@@ -89,6 +89,7 @@ def test_a_real_training_of_two_processes_gets_exactly_its_two_devices():
     assert not Device.objects.exclude(attempt=None).exists()
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the database makes no difference to it
 def test_all_devices_of_a_job_are_of_one_host_and_bear_the_label_it_asks_for(stand_in):
     big, fast = listed("box", 4, memory_bytes=80 * 2**30), listed("fast", 2, labels="quick new")
     with stand_in([*big, *fast]) as live:

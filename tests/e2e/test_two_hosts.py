@@ -57,7 +57,7 @@ def test_a_job_whose_host_is_gone_waits_for_it_and_then_starts_over_elsewhere_an
     hosts.b.worker.terminate()
     wait_for(lambda: not hosts.b.worker.is_running, 10)
     hosts.b.worker.finish(0)
-    job = asked("saver", steps=40)
+    job = asked("saver", steps=20)
     wait_for_step(hosts.a, job, 12)
     wait_for(lambda: Job.objects.filter(pk=job.pk, checkpoint_step=10, checkpoint_host="a").exists(), 5)
     kill_tree(hosts.a.worker)
@@ -68,21 +68,22 @@ def test_a_job_whose_host_is_gone_waits_for_it_and_then_starts_over_elsewhere_an
     wait_for_status(job, Job.Status.COMPLETED, 30)
     told = "the checkpoint at step 10 is on a, not on b"
     assert job.events.get(kind=Event.Kind.STARTED_OVER).detail == told
-    assert [word for word in hosts.b.words(job) if word.startswith("STEP")] == [f"STEP {n}" for n in range(1, 41)]
+    assert [word for word in hosts.b.words(job) if word.startswith("STEP")] == [f"STEP {n}" for n in range(1, 21)]
     assert [attempt.outcome for attempt in job.attempts.all()] == [Attempt.Outcome.LOST, Attempt.Outcome.COMPLETED]
-    assert list(job.metrics.values_list("step", flat=True)) == list(range(1, 41))
-    assert list(job.samples.values_list("step", flat=True).order_by("step")) == list(range(1, 41))
+    assert list(job.metrics.values_list("step", flat=True)) == list(range(1, 21))
+    assert list(job.samples.values_list("step", flat=True).order_by("step")) == list(range(1, 21))
     log = hosts.signed_in().job(job, "log.txt")
-    assert log.index("step 10/40") < log.index(f"[starts over: {told}]") < log.rindex("step 1/40 ")
+    assert log.index("step 10/20") < log.index(f"[starts over: {told}]") < log.rindex("step 1/20 ")
     assert hosts.signed_in().file(job, "model/weights.txt") == f"weights of {job.pk}"
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the database makes no difference to it
 def test_a_training_that_ends_while_the_web_is_away_keeps_its_lease_and_brings_its_results_later(hosts):
     job = on("b", steps=10)
     wait_for_step(hosts.b, job, 3)
     hosts.kill_web()
     wait_for(lambda: hosts.b.counts(job) == (1, 1), 10)
-    time.sleep(8)
+    time.sleep(7)
     job.refresh_from_db()
     assert job.status == Job.Status.RUNNING
     hosts.web.start()
@@ -94,6 +95,7 @@ def test_a_training_that_ends_while_the_web_is_away_keeps_its_lease_and_brings_i
     assert f"[{hosts.address} does not answer: " in browser.job(job, "log/")
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the database makes no difference to it
 def test_a_result_that_was_finished_on_a_host_that_died_is_brought_when_the_host_is_back(hosts):
     job = on("b", steps=10)
     wait_for_step(hosts.b, job, 3)
