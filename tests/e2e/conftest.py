@@ -1,4 +1,4 @@
-"""The real stack as fixtures, on SQLite and, under the marker ``postgres``, on a PostgreSQL server of the tests' own."""
+"""The real stack as fixtures: on SQLite and, marked ``postgres``, on a PostgreSQL server of the tests' own."""
 
 import shutil
 from collections.abc import Iterator

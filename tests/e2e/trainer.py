@@ -33,7 +33,7 @@ class Run:
         rows = [row for row in self.rows() if row["step"] <= step] if step else []
         (self.folder / "metrics.tmp").write_text("".join(json.dumps(row) + "\n" for row in rows))
         os.replace(self.folder / "metrics.tmp", self.folder / "metrics.jsonl")
-        if fault == "grandchild":
+        if "grandchild" in fault:
             subprocess.Popen(["sleep", "60"], start_new_session=True)
         for number in range(step + 1, total + 1):
             self.step(number, total, fault)
@@ -48,6 +48,10 @@ class Run:
     def step(self, number, total, fault):
         time.sleep(STEP)
         print(f"step {number}/{total} loss {1 / number:.4f}", flush=True)
+        if fault == "chatty":  # and it keeps its own hands off the disk until its end
+            print(os.urandom(4_000).hex(), flush=True)
+            self.note(f"STEP {number}")
+            return
         values = {"loss": 1 / number}
         self.append("metrics.jsonl", {"step": number, "total_steps": total, "time": time.time(), "values": values})
         completion = {"text": f"{number}", "rewards": {"answer": 1.0}, "reward": 1.0, "advantage": 0.0}
@@ -56,9 +60,11 @@ class Run:
         self.note(f"STEP {number}")
         if fault == "segv" and number == 2:
             os.kill(os.getpid(), signal.SIGSEGV)
+        if fault == "sigkill" and number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
         if fault == "saver" and number % 10 == 0:
             self.checkpoint(number)
-        if self.stopping and fault != "ignore_sigterm":
+        if self.stopping and "ignore_sigterm" not in fault:
             self.checkpoint(number)
             self.result(STOPPED, number, "stopped on request")
 

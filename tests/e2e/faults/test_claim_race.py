@@ -21,11 +21,11 @@ while attempt := claim_next(worker):
     print(attempt.job_id)
     Device.objects.filter(attempt=attempt).update(attempt=None)
 """
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.fault(17)]
 PROCESSES, JOBS = 8, 60
 
 
-def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database):
+def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database, happened):
     for _ in range(JOBS):
         queued()
     for number in range(PROCESSES):
@@ -46,3 +46,4 @@ def test_eight_processes_claim_every_job_once_and_are_never_locked_out(database)
     claimed = Counter(line for output, _ in outputs for line in output.split())
     assert (len(claimed), set(claimed.values())) == (JOBS, {1})
     assert Attempt.objects.count() == JOBS
+    happened(f"{PROCESSES} processes claimed {JOBS} jobs once each, no error")
