@@ -1,4 +1,4 @@
-"""How long people wait for the queue, as medians, with production settings: ``python -m tests.benchmarks.queue_latency``."""
+"""What people wait for, as medians, with production settings: ``python -m tests.benchmarks.queue_latency``."""
 
 import os
 import shutil
