@@ -26,8 +26,9 @@ test: check ## Check and test all that pip alone can install: unit tests, and a 
 	$(PYTEST) -m "not browser and not postgres and not slow"
 
 test-rest: $(VENV)/.installed-dev ## The tests that need Chromium and PostgreSQL, and the slow ones
-	$(PYTEST) -m "browser or postgres"
-	$(PYTEST) -m slow
+	$(PYTEST) -m browser
+	$(PYTEST) -m "postgres and not browser"
+	$(PYTEST) -m "slow and not postgres and not browser"
 
 test-all: test test-rest ## Every test
 
