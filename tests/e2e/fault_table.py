@@ -14,7 +14,9 @@ def main() -> int:
     """Run the tests of all faults; return pytest's exit status."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "faults.xml"
-        status = subprocess.run([sys.executable, "-m", "pytest", "-q", FOLDER, f"--junitxml={report}"]).returncode
+        status = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", FOLDER, "-o", "junit_family=xunit1", f"--junitxml={report}"]
+        ).returncode
         print(table(ElementTree.parse(report)))
     return status
 
