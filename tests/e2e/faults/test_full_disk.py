@@ -5,13 +5,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import redis
 from django.db import DatabaseError, connection
 
 from jobs.models import Job, LogChunk
+from jobs.stack.broker import socket_path
 from tests.e2e.conftest import SECONDS, TRAINER
 from tests.e2e.databases import postgres_database, url_database
 from tests.e2e.faults.conftest import full, unfinished
-from tests.e2e.live_stack import LiveStack, asked, running, wait_for_status, wait_for_step
+from tests.e2e.live_stack import LiveStack, asked, running, wait_for, wait_for_status, wait_for_step
 from tests.e2e.postgres_server import PostgresServer
 
 pytestmark = [
@@ -76,9 +78,18 @@ def test_a_full_disk_under_the_broker_ends_no_worker(database, short_lease, smal
         job, worker = asked(steps=30), live.worker.pid
         wait_for_step(live, job, 3)
         with full(disk, FULL):
-            following = asked(steps=1)
+            wait_for(lambda: refuses_to_write(live), 10)
             wait_for_status(job, Job.Status.COMPLETED)
+            following = asked(steps=1)
         done_after = wait_for_status(following, Job.Status.COMPLETED, 40)
         assert (live.worker.pid, live.worker.is_running, unfinished()) == (worker, True, [])
         assert live.counts(job) == live.counts(following) == (1, 1)
     happened(f"broker: the worker lives, both jobs ran once, the second {done_after:.0f} s after there was room")
+
+
+def refuses_to_write(live):
+    try:
+        redis.Redis(unix_socket_path=str(socket_path(live.home))).set("probe", "x" * 1000)
+    except redis.ResponseError as error:
+        return "MISCONF" in str(error)
+    return False
