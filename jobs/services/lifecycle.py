@@ -15,6 +15,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from jobs.models import Attempt, Device, Event, Host, Job, Metric, Sample, Worker
+from jobs.services.duration_keys import duration_keys
 from jobs.services.events import record
 from jobs.services.needs import hold_weights
 from jobs.services.submit import frozen_command, wrong_time_limit
@@ -88,6 +89,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
             time_limit=time_limit,
             params=config.model_dump(mode="json"),
             command=frozen_command(config, job.run_dir, job.device_count),
+            **duration_keys(config, job),
             cause="",
             advice="",
             result={},

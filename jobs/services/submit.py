@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs.models import Batch, Device, Event, Job, Window
+from jobs.services.duration_keys import duration_keys
 from jobs.services.events import record
 from jobs.services.needs import hold_weights
 from jobs.services.revision import code_revision
@@ -168,6 +169,7 @@ def _create(submission: Submission, config: TrainConfig) -> Job:
         code_revision=code_revision(),
         status=Job.Status.HELD if submission.hold else Job.Status.QUEUED,
         queued_at=timezone.now(),
+        **duration_keys(config, submission),
     )
     job.command = frozen_command(config, job.run_dir, job.device_count)
     job.save(update_fields=["command"])
