@@ -1,6 +1,7 @@
 """What every fault must leave: a queue that has drained. Its number and what was measured go into the fault table."""
 
 import contextlib
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -65,6 +66,7 @@ def small_disk():
         def mount(folder, size):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+            mounted.callback(shutil.rmtree, folder, ignore_errors=True)
             mounted.callback(subprocess.run, ["umount", "--lazy", folder], check=True)
             return folder
 
