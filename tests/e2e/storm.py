@@ -64,6 +64,9 @@ class Storm:
 
     def calm(self) -> float:
         """Put everything right, and wait for the queue to drain; return how many seconds that took."""
+        if self.server:
+            self.server.start()
+        connection.close()  # the server may have been killed since it was last used
         for _, undo in self._later:
             undo()
         self._later.clear()
