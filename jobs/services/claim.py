@@ -18,7 +18,7 @@ def claim_next(worker: Worker) -> Attempt | None:
     its parent's row, need not wait for a claim that waits for that row.
     """
     list(Device.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
-    starts = plan(queue_state(timezone.now()), prefer=worker.device_id).starts
+    starts = plan(queue_state(timezone.now()), prefer=worker.device_id, starts_only=True).starts
     for number, devices in starts.items():
         if worker.device_id in devices:
             return start_attempt(Job.objects.get(pk=number), worker, devices=devices)

@@ -5,7 +5,7 @@ Workers that claim, the pages' reasons, the expected starts and the simulation o
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -101,51 +101,56 @@ class FairOrder:
         for queue in self._queues.values():
             heapq.heapify(queue)
         self._used = defaultdict(float, used)
+        self._heads = [self._head(owner) for owner in self._queues]
+        heapq.heapify(self._heads)
 
-    def __iter__(self) -> "FairOrder":
-        return self
-
-    def __next__(self) -> Ask:
-        queues = [queue for queue in self._queues.values() if queue]
-        if not queues:
-            raise StopIteration
-        return heapq.heappop(min(queues, key=self._rank))[-1]
+    def __iter__(self) -> Iterator[Ask]:
+        """Yield each ask; its owner's next one takes its place when the caller had the chance to charge it."""
+        while self._heads:
+            owner = self._heads[0][-1]
+            yield heapq.heappop(self._queues[owner])[-1]
+            if self._queues[owner]:
+                heapq.heapreplace(self._heads, self._head(owner))
+            else:
+                heapq.heappop(self._heads)
 
     def charge(self, ask: Ask) -> None:
         """Count the device time of a job that comes to run, so that its owner's next one yields to others."""
         self._used[ask.owner] += ask.count * in_advance(ask.seconds)
 
-    def _rank(self, queue: list[tuple[int, int, int, Ask]]) -> tuple[int, int, float, int]:
-        place, priority, job, ask = queue[0]
-        return place, priority, self._used[ask.owner], job
+    def _head(self, owner: int) -> tuple[int, int, float, int, int]:
+        place, priority, job, _ = self._queues[owner][0]
+        return place, priority, self._used[owner], job, owner
 
 
-def plan(state: State, *, prefer: int | None = None) -> Plan:
-    """Return what starts now and why the rest waits; of equal devices a job takes ``prefer``."""
-    order, made = FairOrder(state.asks, state.used), Plan()
-    slots = list(state.slots)
-    free = {slot.device: slot for slot in slots if not slot.busy and not slot.closed}
+def plan(state: State, *, prefer: int | None = None, starts_only: bool = False) -> Plan:
+    """Return what starts now and why the rest waits; of equal devices a job takes ``prefer``.
+
+    ``starts_only`` ends as soon as no device is free: positions and standings are not complete then.
+    """
+    order, made, board = FairOrder(state.asks, state.used), Plan(), Board(state.slots, state.now)
     running = Counter(state.running)
     for ask in order:
+        if starts_only and not board.free:
+            break
         limit = state.limits.get(ask.owner)
         if limit is not None and running[ask.owner] >= limit:
             made.standings[ask.job] = Standing(Why.LIMIT, detail=str(limit))
             continue
-        if (obstacle := _obstacle(ask, slots, state.now)) is not None:
+        if (obstacle := board.obstacle(ask)) is not None:
             made.standings[ask.job] = obstacle
             continue
         order.charge(ask)
         made.positions[ask.job] = len(made.positions) + 1
-        allowed = [slot for slot in free.values() if _may_take(ask, slot, made, state)]
-        if devices := choose(ask, allowed, now=state.now, prefer=prefer):
+        if devices := choose(ask, board.allowed(ask), now=state.now, prefer=prefer):
             made.starts[ask.job] = devices
             running[ask.owner] += 1
-            for device in devices:
-                del free[device]
+            board.take(ask, devices)
             continue
         made.standings[ask.job] = Standing(Why.TURN)
         if ask.count > 1 and state.now >= ask.queued_at + timedelta(seconds=state.patience):
-            _keep_free(ask, slots, made)
+            board.keep_free(ask)
+    made.kept_free = board.kept_for
     return made
 
 
@@ -178,7 +183,7 @@ def suits(ask: Ask, slot: Slot) -> bool:
 
 def _groups(ask: Ask, slots: Iterable[Slot], now: datetime) -> list[list[Slot]]:
     """Return the suitable devices that can serve one job together: of one host and one kind."""
-    waits = ask.prefers_homes_until is not None and now < ask.prefers_homes_until
+    waits = _waits_for_home(ask, now)
     groups: dict[tuple[str, str], list[Slot]] = defaultdict(list)
     for slot in slots:
         if suits(ask, slot) and _has_room(ask, slot) and (not waits or slot.host in ask.homes):
@@ -190,51 +195,86 @@ def _has_room(ask: Ask, slot: Slot) -> bool:
     return slot.room is None or ask.disk <= slot.room
 
 
-def _obstacle(ask: Ask, slots: list[Slot], now: datetime) -> Standing | None:
-    """Return what keeps a job from starting even if every device were free."""
-
-    def enough(found: Iterable[Slot]) -> bool:
-        counts = Counter((slot.host, slot.kind) for slot in found)
-        return max(counts.values(), default=0) >= ask.count
-
-    suitable = [slot for slot in slots if suits(ask, slot)]
-    if not enough(suitable):
-        return Standing(Why.NO_DEVICE)
-    usable = [slot for slot in suitable if not slot.closed]
-    if not enough(usable):
-        return Standing(Why.CLOSED, detail=next(slot.closed for slot in suitable if slot.closed))
-    if not enough(slot for slot in usable if _has_room(ask, slot)):
-        return Standing(Why.DISK, detail=max(usable, key=lambda slot: slot.room or 0).host)
-    waits = ask.prefers_homes_until is not None and now < ask.prefers_homes_until
-    if waits and not enough(slot for slot in usable if slot.host in ask.homes):
-        return Standing(Why.HOME, detail=", ".join(sorted(ask.homes)))
-    return None
+def _enough(ask: Ask, slots: Iterable[Slot]) -> bool:
+    counts = Counter((slot.host, slot.kind) for slot in slots)
+    return max(counts.values(), default=0) >= ask.count
 
 
-def _may_take(ask: Ask, slot: Slot, made: Plan, state: State) -> bool:
-    """Tell whether a job may use a device that may be kept free for another: only if it is done before that starts."""
-    if slot.device not in made.kept_free:
-        return True
-    start = _start_of(made.kept_free, made.kept_free[slot.device], state.slots, state.now)
-    return ask.seconds is not None and start is not None and state.now + timedelta(seconds=ask.seconds) <= start
+def _waits_for_home(ask: Ask, now: datetime) -> bool:
+    return ask.prefers_homes_until is not None and now < ask.prefers_homes_until
 
 
-def _start_of(kept: Mapping[int, int], job: int, slots: Iterable[Slot], now: datetime) -> datetime | None:
-    """Return when all devices kept for a job are expected to be free, where that is known."""
-    ends = [slot.free_at if slot.busy else now for slot in slots if kept.get(slot.device) == job]
-    return None if None in ends else max(end for end in ends if end is not None)
+class Board:
+    """The devices while a plan is made: which are free, which are kept, and what room is left."""
 
+    def __init__(self, slots: Iterable[Slot], now: datetime) -> None:
+        self.now = now
+        self.slots = list(slots)
+        self.free = {slot.device: slot for slot in self.slots if not slot.busy and not slot.closed}
+        self.kept_for: dict[int, int] = {}  # job by device
+        self._starts: dict[int, datetime | None] = {}  # when all that is kept is expected to be free, by job
+        self._ends = {slot.device: slot.free_at for slot in self.slots}
+        self._spoken_for: Counter[str] = Counter()  # bytes by host
+        self._usable: dict[tuple[object, ...], list[Slot] | Standing] = {}
 
-def _keep_free(ask: Ask, slots: Iterable[Slot], made: Plan) -> None:
-    """Keep those devices for a job of several that are together free soonest."""
-    open_slots = [slot for slot in slots if not slot.closed and slot.device not in made.kept_free]
-    latest = datetime.max.replace(tzinfo=ask.queued_at.tzinfo)
+    def obstacle(self, ask: Ask) -> Standing | None:
+        """Return what keeps a job from starting even if every device were free."""
+        usable = self._usable_by(ask)
+        if isinstance(usable, Standing):
+            return usable
+        if ask.disk and not _enough(ask, (slot for slot in usable if _has_room(ask, slot))):
+            return Standing(Why.DISK, detail=max(usable, key=lambda slot: slot.room or 0).host)
+        if _waits_for_home(ask, self.now) and not _enough(ask, (slot for slot in usable if slot.host in ask.homes)):
+            return Standing(Why.HOME, detail=", ".join(sorted(ask.homes)))
+        return None
 
-    def soonest(slot: Slot) -> tuple[bool, datetime, int]:
-        return slot.busy, slot.free_at or latest, slot.device
+    def allowed(self, ask: Ask) -> list[Slot]:
+        """Return the free devices that a job may use: on a kept one it must be done before that is wanted."""
+        return [slot for slot in self.free.values() if self._room_left(ask, slot) and self._done_in_time(ask, slot)]
 
-    groups = [sorted(group, key=soonest)[: ask.count] for group in _groups(ask, open_slots, latest)]
-    groups = [group for group in groups if len(group) == ask.count]
-    if groups:
-        best = min(groups, key=lambda group: [soonest(slot) for slot in reversed(group)])
-        made.kept_free |= {slot.device: ask.job for slot in best}
+    def take(self, ask: Ask, devices: tuple[int, ...]) -> None:
+        """Give devices to a job."""
+        taken = [self.free.pop(device) for device in devices]
+        self._spoken_for[taken[0].host] += ask.disk
+        end = None if ask.seconds is None else self.now + timedelta(seconds=ask.seconds)
+        self._ends |= dict.fromkeys(devices, end)
+
+    def keep_free(self, ask: Ask) -> None:
+        """Keep those devices for a job of several that are together free soonest."""
+        latest = datetime.max.replace(tzinfo=self.now.tzinfo)
+
+        def soonest(slot: Slot) -> tuple[bool, datetime, int]:
+            return slot.device not in self.free, self._ends[slot.device] or latest, slot.device
+
+        open_slots = [slot for slot in self.slots if not slot.closed and slot.device not in self.kept_for]
+        groups = [sorted(group, key=soonest)[: ask.count] for group in _groups(ask, open_slots, self.now)]
+        groups = [group for group in groups if len(group) == ask.count]
+        if groups:
+            best = min(groups, key=lambda group: [soonest(slot) for slot in reversed(group)])
+            self.kept_for |= {slot.device: ask.job for slot in best}
+            self._starts[ask.job] = self._all_free(best)
+
+    def _usable_by(self, ask: Ask) -> list[Slot] | Standing:
+        wish = (ask.request, ask.device, ask.label, ask.count)
+        if wish not in self._usable:
+            suitable = [slot for slot in self.slots if suits(ask, slot)]
+            self._usable[wish] = usable = [slot for slot in suitable if not slot.closed]
+            if not _enough(ask, suitable):
+                self._usable[wish] = Standing(Why.NO_DEVICE)
+            elif not _enough(ask, usable):
+                self._usable[wish] = Standing(Why.CLOSED, detail=next(slot.closed for slot in suitable if slot.closed))
+        return self._usable[wish]
+
+    def _room_left(self, ask: Ask, slot: Slot) -> bool:
+        return slot.room is None or ask.disk <= slot.room - self._spoken_for[slot.host]
+
+    def _done_in_time(self, ask: Ask, slot: Slot) -> bool:
+        if slot.device not in self.kept_for:
+            return True
+        start = self._starts[self.kept_for[slot.device]]
+        return ask.seconds is not None and start is not None and self.now + timedelta(seconds=ask.seconds) <= start
+
+    def _all_free(self, slots: Iterable[Slot]) -> datetime | None:
+        """Return when all are expected to be free, where that is known."""
+        ends = [self.now if slot.device in self.free else self._ends[slot.device] for slot in slots]
+        return None if None in ends else max(end for end in ends if end is not None)

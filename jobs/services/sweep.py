@@ -97,5 +97,5 @@ def wake_for_work() -> None:
     """Wake each idle worker that could claim something."""
     idle = {worker.device_id: worker.queue for worker in idle_workers()}
     if idle and Job.objects.filter(status=Job.Status.QUEUED).exists():
-        starts = plan(queue_state(timezone.now())).starts
+        starts = plan(queue_state(timezone.now()), starts_only=True).starts
         publish(*{idle[device] for devices in starts.values() for device in devices if device in idle})

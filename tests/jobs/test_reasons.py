@@ -31,7 +31,7 @@ def test_each_job_has_its_own_reason(django_assert_max_num_queries):
         queued(device_request="named", device=absent): "named device H200 (there) has no worker",
     }
     jobs = list(Job.objects.all())
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(15):
         assert waiting_reasons(jobs) == {job.pk: reason for job, reason in expected.items()}
 
 
