@@ -22,6 +22,13 @@ DEPENDENCY_MET = (
 )
 
 
+def is_met(job: Job) -> bool:
+    """Tell whether no dependency keeps a job, as ``DEPENDENCY_MET`` has it."""
+    if job.depends_on is None or job.depends_on.status == Job.Status.COMPLETED:
+        return True
+    return job.depends_on.status in Job.FINISHED and job.dependency_rule == Job.DependencyRule.ANY_END
+
+
 def eligible_jobs(now: datetime) -> QuerySet[Job]:
     """Return the queued jobs that neither a dependency nor the time keeps from starting at ``now``."""
     due = Q(not_before=None) | Q(not_before__lte=now)
@@ -32,11 +39,11 @@ def eligible_jobs(now: datetime) -> QuerySet[Job]:
 def queue_state(now: datetime) -> State:
     """Return the queue as ``placement.plan`` needs it, in a constant number of queries."""
     hosts = {host.name: host for host in Host.objects.all()}
-    running = list(Job.objects.filter(status=Job.Status.RUNNING).defer("params", "command", "result"))
+    running = list(Job.objects.filter(status=Job.Status.RUNNING).only("owner_id"))
     remaining = remaining_seconds(running, now)
     return State(
         now=now,
-        asks=asks(eligible_jobs(now), hosts),
+        asks=asks(with_what_counts(eligible_jobs(now)), hosts),
         slots=slots(now, hosts, remaining),
         used=device_time(now, remaining),
         running=Counter(job.owner_id for job in running),
@@ -45,10 +52,14 @@ def queue_state(now: datetime) -> State:
     )
 
 
-def asks(jobs: QuerySet[Job], hosts: dict[str, Host]) -> list[Ask]:
-    """Return what jobs that may start ask for."""
-    found = list(jobs.select_related("depends_on").defer("command", "result", "last_values"))
-    seconds, patience = expected_seconds(found), timedelta(seconds=settings.NIGHTSHIFT_CHECKPOINT_PATIENCE)
+def with_what_counts(jobs: QuerySet[Job]) -> list[Job]:
+    """Return waiting jobs without what nobody needs to place them."""
+    return list(jobs.select_related("depends_on").defer("command", "result", "last_values"))
+
+
+def asks(jobs: list[Job], hosts: dict[str, Host]) -> list[Ask]:
+    """Return what waiting jobs ask for."""
+    seconds, patience = expected_seconds(jobs), timedelta(seconds=settings.NIGHTSHIFT_CHECKPOINT_PATIENCE)
     return [
         Ask(
             job=job.pk,
@@ -65,7 +76,7 @@ def asks(jobs: QuerySet[Job], hosts: dict[str, Host]) -> list[Ask]:
             homes=_homes(job, hosts),
             prefers_homes_until=(job.queued_at or job.created_at) + patience if job.checkpoint_host else None,
         )
-        for job in found
+        for job in jobs
     ]
 
 
