@@ -27,11 +27,12 @@ def add_job(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     prefill = retyped(request) if request.method == "POST" else asked_prefill(request)
     if prefill is None:
-        form = job_form(chosen_type(request.POST))(request.POST)
+        form = job_form(chosen_type(request.POST))(request.POST, person=signed_in(request))
         job = submitted(request, form)
         return _page(request, form) if job is None else redirect("admin:jobs_job_change", job.pk)
     tell(request, prefill)
-    return _page(request, job_form(prefill.config_class)(initial=prefill.initial))
+    form = job_form(prefill.config_class)(initial=prefill.initial, person=signed_in(request))
+    return _page(request, form)
 
 
 def submitted(request: HttpRequest, form: JobForm) -> Job | None:
@@ -73,12 +74,13 @@ def previewed(request: HttpRequest, form: JobForm) -> str:
     if not form.is_valid():
         return ""
     try:
-        config = config_for(form.submission(signed_in(request)))
+        submission = form.submission(signed_in(request))
+        config = config_for(submission)
     except ValidationError as error:
         for name, texts in error.message_dict.items():
             form.add_field_error(name, " ".join(texts))
         return ""
-    return shlex.join(frozen_command(config, PREVIEW_RUN_DIR))
+    return shlex.join(frozen_command(config, PREVIEW_RUN_DIR, submission.device_count))
 
 
 def _confirmed(data: QueryDict) -> QueryDict:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
@@ -99,7 +100,9 @@ class ConfigForm(forms.Form):
         for name in set(self.warnings) & set(self.fields):
             vars(self[name])["warning"] = self.warnings[name]  # shown beside the field
         if self.warnings and not self.cleaned_data.get("queue_anyway"):
-            self.add_error("queue_anyway", _("Nothing was submitted yet: confirm that a worker has these paths."))
+            self.add_error(
+                "queue_anyway", _("Nothing was submitted yet: confirm that a worker has what is missing here.")
+            )
         self.config = config
         return self.cleaned_data
 
@@ -109,7 +112,7 @@ class ConfigForm(forms.Form):
 
     def add_field_error(self, name: str, message: str) -> None:
         """Put an error at its field, or on top when the form does not show it."""
-        if name in self.fields:
+        if name in (*self.fields, NON_FIELD_ERRORS):
             self.add_error(name, message)
         else:
             self.add_error(None, f"{name}: {message}")

@@ -2,7 +2,6 @@
 
 import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -10,29 +9,26 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from jobs.forms.config_form import CONTROLS, ConfigForm
-from jobs.forms.device_choice import DeviceSelect, device_choices, requested_device
+from jobs.forms.config_form import CONTROLS
+from jobs.forms.device_choice import requested_device
 from jobs.forms.path_checks import weight_warnings
+from jobs.forms.queue_form import QueueForm
 from jobs.models import Job
 from jobs.services.submit import Submission
 from trainers.configs import PathKind, TrainConfig
 
 RECENT = 200
-# A time that has passed means now; beyond these, a change of time zone may leave the calendar.
-EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-JOB_FIELDS = ("name", "start_from", "depends_on", "start_folder", "dependency_rule", "device", "not_before", "hold")
+# fmt: off
+JOB_FIELDS = (
+    "name", "start_from", "depends_on", "start_folder", "dependency_rule",
+    "device", "device_count", "priority", "window", "not_before", "time_limit", "hold",
+)
+# fmt: on
 
 
-class MinuteInput(forms.DateTimeInput):
-    input_type = "datetime-local"
-
-    def __init__(self) -> None:
-        super().__init__({"class": UnfoldAdminTextInputWidget().attrs["class"]}, format="%Y-%m-%dT%H:%M")
-
-
-class JobForm(ConfigForm):
+class JobForm(QueueForm):
     """What ``job_form`` completes with the parameters of a type."""
 
     name = forms.CharField(
@@ -65,43 +61,15 @@ class JobForm(ConfigForm):
         label=_("When"),
         widget=UnfoldAdminSelectWidget(),
     )
-    device = forms.ChoiceField(initial="any", label=_("Device"), widget=DeviceSelect())
-    not_before = forms.DateTimeField(
-        required=False, label=_("Not before"), help_text=_("In your own time zone."), widget=MinuteInput()
-    )
-    hold = forms.BooleanField(
-        required=False,
-        label=_("Hold"),
-        help_text=_("The job waits until somebody releases it."),
-        widget=UnfoldBooleanWidget(),
-    )
     submission_key = forms.UUIDField(required=False, widget=forms.HiddenInput())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["submission_key"].initial = uuid.uuid4()
         self._offer_jobs()
-        choices, self.unserved = device_choices()
-        device = self.fields["device"]
-        assert isinstance(device, forms.ChoiceField)
-        assert isinstance(device.widget, DeviceSelect)
-        device.choices = choices
-        device.widget.disabled = frozenset(self.unserved)
 
     def job_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in JOB_FIELDS]
-
-    def clean_device(self) -> str:
-        value: str = self.cleaned_data["device"]
-        if value in self.unserved:
-            raise ValidationError(self.unserved[value])
-        return value
-
-    def clean_not_before(self) -> datetime | None:
-        when: datetime | None = self.cleaned_data["not_before"]
-        if when is not None and not EARLIEST <= when <= LATEST:
-            raise ValidationError(_("Choose a time between 2000 and 2100."))
-        return when
 
     def typed_params(self) -> dict[str, Any]:
         folder = (self.cleaned_data.get("start_folder") or "").strip()
@@ -128,7 +96,7 @@ class JobForm(ConfigForm):
     def submission(self, owner: User) -> Submission:
         """Return what was asked; the form must be valid."""
         asked = self.cleaned_data
-        request, device = requested_device(asked["device"])
+        request, device, label = requested_device(asked["device"])
         return Submission(
             training_type=self.config_class.type_name,
             params=self.typed_params(),
@@ -139,7 +107,12 @@ class JobForm(ConfigForm):
             dependency_rule=asked["dependency_rule"] or Job.DependencyRule.SUCCESS,
             device_request=request,
             device=device,
+            device_label=label,
+            device_count=asked["device_count"] or 1,
+            priority=asked["priority"] or Job.Priority.NORMAL,
+            window=asked["window"],
             not_before=asked["not_before"],
+            time_limit=asked["time_limit"],
             submission_key=self._key(owner),
             hold=asked["hold"],
         )

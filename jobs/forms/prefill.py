@@ -47,6 +47,10 @@ def from_job(job: Job) -> Prefill:
         "depends_on": job.depends_on_id,
         "dependency_rule": job.dependency_rule,
         "device": device_value(job),
+        "device_count": job.device_count,
+        "priority": job.priority,
+        "window": job.window_id,
+        "time_limit": job.time_limit,
     }
     params = {name: value for name, value in job.params.items() if name != "from_resume"}
     if job.start_from != Job.StartFrom.FOLDER:

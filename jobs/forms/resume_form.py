@@ -9,7 +9,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from jobs.forms.parameter_field import parameter_field, parameter_text
 from jobs.models import Job
-from jobs.services.submit import LONGEST_LIMIT
+from jobs.services.wishes import LONGEST_LIMIT
 from trainers.cli import field_errors
 
 CHANGEABLE = ("epochs", "learning_rate", "max_steps")

@@ -18,8 +18,9 @@ from jobs.models import Attempt, Device, Event, Host, Job, Metric, Sample, Worke
 from jobs.services.duration_keys import duration_keys
 from jobs.services.events import record
 from jobs.services.needs import hold_weights
-from jobs.services.submit import frozen_command, wrong_time_limit
+from jobs.services.submit import frozen_command
 from jobs.services.wake import wake_workers
+from jobs.services.wishes import wrong_time_limit
 from trainers.cli import field_errors
 
 CHANGEABLE_ON_RESUME = frozenset(

@@ -2,7 +2,12 @@
 
 from collections import defaultdict
 
-from jobs.models import Limit
+from django.contrib.auth.models import User
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from jobs.models import Job, Limit
 
 
 def running_limits() -> dict[int, int | None]:
@@ -11,3 +16,26 @@ def running_limits() -> dict[int, int | None]:
     everybody = rows.pop(None, None)
     own: dict[int, int | None] = {person: most for person, most in rows.items() if person is not None}
     return defaultdict(lambda: everybody, own)
+
+
+def waiting_limit(person: User) -> int | None:
+    """Return how many jobs a person may have waiting; ``None`` is no limit."""
+    limits = Limit.objects.filter(Q(person=person) | Q(person=None))
+    rows: dict[int | None, int | None] = dict(limits.values_list("person", "max_queued"))
+    return rows.get(person.pk, rows.get(None))
+
+
+def refuse_more_waiting(person: User) -> None:
+    """Refuse a person who has as many jobs waiting, queued or held, as allowed.
+
+    The person's row is locked until the transaction ends, so that of two submissions at once one is counted.
+
+    Raises:
+        ValidationError: it names the limit and what to do.
+    """
+    if (most := waiting_limit(person)) is None:
+        return
+    User.objects.select_for_update(no_key=True).get(pk=person.pk)
+    if Job.objects.filter(owner=person, status__in=Job.WAITING).count() >= most:
+        told = _("%(person)s's limit of waiting jobs is %(most)d and reached: wait until one starts, or cancel one")
+        raise ValidationError({NON_FIELD_ERRORS: [told % {"person": person, "most": most}]})

@@ -14,15 +14,16 @@ from django.utils.translation import gettext as _
 from jobs.models import Batch, Device, Event, Job, Window
 from jobs.services.duration_keys import duration_keys
 from jobs.services.events import record
+from jobs.services.limits import refuse_more_waiting
 from jobs.services.needs import hold_weights
 from jobs.services.revision import code_revision
 from jobs.services.wake import wake_workers
+from jobs.services.wishes import refused_wishes, wrong_priority
 from trainers.cli import command_line, field_errors
 from trainers.configs import TRAINING_TYPES, PathKind, TrainConfig, about
 from trainers.paths import PathRefused, confine_path
 
 OFF = "none"
-LONGEST_LIMIT = 527_040  # minutes: a year
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +59,14 @@ def submit_job(submission: Submission) -> Job:
     if (first := _by_key(submission)) is not None:
         return first
     config = config_for(submission)
+    if wrong := wrong_priority(submission.owner, submission.priority):
+        raise ValidationError(wrong)
     try:
         with transaction.atomic():
+            refuse_more_waiting(submission.owner)
             hold_weights(config.model_dump(mode="json"), start_from=submission.start_from)
             return _create(submission, config)
-    except IntegrityError:
+    except (IntegrityError, ValidationError):
         if (first := _by_key(submission)) is None:
             raise
         return first
@@ -81,7 +85,7 @@ def config_for(submission: Submission) -> TrainConfig:
         config = TRAINING_TYPES[submission.training_type].model_validate(params)
     except pydantic.ValidationError as error:
         raise ValidationError({name: [message] for name, message in field_errors(error).items()}) from None
-    wrong = _refused_paths(config, own_weights=submission.start_from == Job.StartFrom.JOB) | _refused_wishes(submission)
+    wrong = _refused_paths(config, own_weights=submission.start_from == Job.StartFrom.JOB) | refused_wishes(submission)
     if wrong:
         raise ValidationError(wrong)
     return config
@@ -90,6 +94,28 @@ def config_for(submission: Submission) -> TrainConfig:
 def frozen_command(config: TrainConfig, run_dir: str, processes: int = 1) -> list[str]:
     """Return the command as people read it; a worker runs it with its own Python, one process per device."""
     return ["python", *command_line(config, run_dir, processes)]
+
+
+def asked_columns(submission: Submission, config: TrainConfig) -> dict[str, Any]:
+    """Return what a job's row holds of what is asked, and of what follows from that alone."""
+    return {
+        "name": submission.name,
+        "title": config.display_title(),
+        "params": config.model_dump(mode="json"),
+        "start_from": submission.start_from,
+        "depends_on": submission.depends_on,
+        "dependency_rule": submission.dependency_rule,
+        "device_request": submission.device_request,
+        "device": submission.device,
+        "device_label": submission.device_label,
+        "device_count": submission.device_count,
+        "not_before": submission.not_before,
+        "window": submission.window,
+        "time_limit": submission.time_limit,
+        "priority": submission.priority,
+        "code_revision": code_revision(),
+        **duration_keys(config, submission),
+    }
 
 
 def _by_key(submission: Submission) -> Job | None:
@@ -119,57 +145,15 @@ def _refused_paths(config: TrainConfig, *, own_weights: bool) -> dict[str, list[
     return refused
 
 
-def _refused_wishes(submission: Submission) -> dict[str, list[str]]:
-    wrong: dict[str, list[str]] = {}
-    init_path = submission.params.get("init_path")
-    if submission.start_from == Job.StartFrom.FOLDER and not init_path:
-        wrong["init_path"] = [_("choose the model folder to start from")]
-    if submission.start_from == Job.StartFrom.RULE and init_path:
-        wrong["init_path"] = [_("needs “start from: a model folder”")]
-    if submission.start_from == Job.StartFrom.JOB and submission.dependency_rule != Job.DependencyRule.SUCCESS:
-        wrong["dependency_rule"] = [_("weights are there only after success")]
-    if (submission.device_request == Job.DeviceRequest.NAMED) != (submission.device is not None):
-        wrong["device"] = [_("choose a device exactly when a named device is asked for")]
-    if (submission.device_request == Job.DeviceRequest.LABEL) != bool(submission.device_label):
-        wrong["device"] = [_("name a label exactly when a device with a label is asked for")]
-    if submission.device_count < 1 or (submission.device_count > 1 and submission.device is not None):
-        wrong["device_count"] = [_("at least one device, and exactly one when it is a named one")]
-    if refused := wrong_time_limit(submission.time_limit):
-        wrong["time_limit"] = refused
-    return wrong
-
-
-def wrong_time_limit(minutes: Any) -> list[str]:
-    """Return what is wrong with a time limit, if anything is; ``None`` is no limit."""
-    if minutes is None or (isinstance(minutes, int) and 0 < minutes <= LONGEST_LIMIT):
-        return []
-    return [_("whole minutes, from 1 to %(longest)d, or none") % {"longest": LONGEST_LIMIT}]
-
-
 def _create(submission: Submission, config: TrainConfig) -> Job:
     job = Job.objects.create(
-        name=submission.name,
         training_type=submission.training_type,
-        title=config.display_title(),
-        params=config.model_dump(mode="json"),
         owner=submission.owner,
         batch=submission.batch,
-        start_from=submission.start_from,
-        depends_on=submission.depends_on,
-        dependency_rule=submission.dependency_rule,
-        device_request=submission.device_request,
-        device=submission.device,
-        device_label=submission.device_label,
-        device_count=submission.device_count,
-        not_before=submission.not_before,
-        window=submission.window,
-        time_limit=submission.time_limit,
-        priority=submission.priority,
         submission_key=submission.submission_key,
-        code_revision=code_revision(),
         status=Job.Status.HELD if submission.hold else Job.Status.QUEUED,
         queued_at=timezone.now(),
-        **duration_keys(config, submission),
+        **asked_columns(submission, config),
     )
     job.command = frozen_command(config, job.run_dir, job.device_count)
     job.save(update_fields=["command"])

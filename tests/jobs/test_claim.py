@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Metric
@@ -22,6 +23,7 @@ def claimed(by):
 
 
 def test_the_oldest_job_of_the_highest_priority_goes_first():
+    person().user_permissions.add(Permission.objects.get(codename="high_priority"))
     first, second, urgent = queued(), queued(), queued(priority=Job.Priority.HIGH)
     cpu = worker()
     assert [claimed(cpu) for _ in range(4)] == [urgent.pk, first.pk, second.pk, None]
