@@ -58,7 +58,7 @@ def request_cancel(job: Job, *, by: User | None) -> None:
         elif Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, cancel_requested_at=None).update(**asked):
             record(job, Event.Kind.CANCEL_REQUESTED, by=by)
         else:
-            raise _refusal(job)
+            raise refusal(job)
     job.refresh_from_db()
 
 
@@ -246,13 +246,14 @@ def _end(attempt: Attempt, outcome: str, cause: str, exit_code: int | None, **ch
 def _move(job: Job, allowed: Iterable[str], *, by: User | None, kind: str, detail: str = "", **changes: Any) -> None:
     with transaction.atomic():
         if not Job.objects.filter(pk=job.pk, status__in=tuple(allowed)).update(**changes):
-            raise _refusal(job)
+            raise refusal(job)
         record(job, kind, by=by, detail=detail)
         transaction.on_commit(wake_workers)
     job.refresh_from_db()
 
 
-def _refusal(job: Job) -> NotPossible:
+def refusal(job: Job) -> NotPossible:
+    """Return why nothing can be done to a job as it stands now."""
     job.refresh_from_db()
     if job.status == Job.Status.RUNNING and job.cancel_requested_at is not None:
         return NotPossible(f"job {job.pk} is already being cancelled")
