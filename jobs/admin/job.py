@@ -1,4 +1,4 @@
-"""The list of jobs and the way to each page of a job. A job is submitted, steered and read, never edited."""
+"""The list of jobs and the way to each page of a job. A job is submitted, steered, read, and edited while it waits."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from jobs.admin.data_check import check_data
 from jobs.admin.job_actions import cancel, hold, release, resume
 from jobs.admin.job_add import add_job, preview_command
 from jobs.admin.job_data import artifact, live, samples
+from jobs.admin.job_edit import edit, preview_edited
 from jobs.admin.job_files import keep_files
 from jobs.admin.job_filters import TrainingTypeFilter
 from jobs.admin.job_list import JobChangeList
@@ -90,6 +91,8 @@ class JobAdmin(ModelAdmin):
             path("<int:object_id>/log/", on_job(log), name="jobs_job_log"),
             path("<int:object_id>/log.txt", on_job(log_download), name="jobs_job_log_download"),
             path("<int:object_id>/cancel/", on_job(cancel, steers=True), name="jobs_job_cancel"),
+            path("<int:object_id>/edit/", on_job(edit, steers=True), name="jobs_job_edit"),
+            path("<int:object_id>/edit/preview/", on_job(preview_edited, steers=True), name="jobs_job_edit_preview"),
             path("<int:object_id>/resume/", on_job(resume, steers=True), name="jobs_job_resume"),
             path("<int:object_id>/hold/", on_job(hold, steers=True), name="jobs_job_hold"),
             path("<int:object_id>/release/", on_job(release, steers=True), name="jobs_job_release"),

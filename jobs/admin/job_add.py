@@ -42,8 +42,7 @@ def submitted(request: HttpRequest, form: JobForm) -> Job | None:
     try:
         job = submit_job(form.submission(signed_in(request)))
     except ValidationError as error:
-        for name, texts in error.message_dict.items():
-            form.add_field_error(name, " ".join(texts))
+        form.add_field_errors(error)
         return None
     messages.success(request, standing(job))
     return job
@@ -63,13 +62,17 @@ def preview_command(request: HttpRequest) -> JsonResponse:
     """Answer with the command that the typed form stands for, or with what is wrong in it."""
     if not may_submit(request.user):
         raise PermissionDenied
-    form = job_form(chosen_type(request.POST))(_confirmed(request.POST))
-    command = previewed(request, form)
+    form = job_form(chosen_type(request.POST))(confirmed(request.POST))
+    return preview_answer(form, previewed(request, form))
+
+
+def preview_answer(form: JobForm, command: str) -> JsonResponse:
+    """Return the answer to the page that shows the command while a form is typed."""
     errors = {name: [str(text) for text in texts] for name, texts in form.errors.items()}
     return JsonResponse({"command": command, "errors": errors, "warnings": form.warnings})
 
 
-def previewed(request: HttpRequest, form: JobForm) -> str:
+def previewed(request: HttpRequest, form: JobForm, run_dir: str = PREVIEW_RUN_DIR) -> str:
     """Return the command of a valid form, else nothing."""
     if not form.is_valid():
         return ""
@@ -77,13 +80,13 @@ def previewed(request: HttpRequest, form: JobForm) -> str:
         submission = form.submission(signed_in(request))
         config = config_for(submission)
     except ValidationError as error:
-        for name, texts in error.message_dict.items():
-            form.add_field_error(name, " ".join(texts))
+        form.add_field_errors(error)
         return ""
-    return shlex.join(frozen_command(config, PREVIEW_RUN_DIR, submission.device_count))
+    return shlex.join(frozen_command(config, run_dir, submission.device_count))
 
 
-def _confirmed(data: QueryDict) -> QueryDict:
+def confirmed(data: QueryDict) -> QueryDict:
+    """Return a posted form as if what it warns of were confirmed."""
     confirmed = data.copy()
     confirmed["queue_anyway"] = "on"
     return confirmed
@@ -101,7 +104,7 @@ def as_typed(form: JobForm) -> QueryDict:
 
 def _page(request: HttpRequest, form: JobForm) -> HttpResponse:
     typed = request.POST if form.is_bound else as_typed(form)
-    command = previewed(request, type(form)(_confirmed(typed)))
+    command = previewed(request, type(form)(confirmed(typed)))
     return show_form(
         request,
         form,

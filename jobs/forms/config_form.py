@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.core.exceptions import ValidationError as Refused
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
@@ -116,6 +117,11 @@ class ConfigForm(forms.Form):
             self.add_error(name, message)
         else:
             self.add_error(None, f"{name}: {message}")
+
+    def add_field_errors(self, refused: Refused) -> None:
+        """Put what a service refuses at the fields that it names."""
+        for name, texts in refused.message_dict.items():
+            self.add_field_error(name, " ".join(texts))
 
     def _refuse_unknown_parameters(self) -> None:
         for name in sorted(set(self.data) - set(self.fields) - set(CONTROLS)):

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -66,10 +67,12 @@ class JobForm(QueueForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["submission_key"].initial = uuid.uuid4()
+        if self.edited:
+            del self.fields["submission_key"], self.fields["hold"]
         self._offer_jobs()
 
     def job_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in JOB_FIELDS]
+        return [self[name] for name in JOB_FIELDS if name in self.fields]
 
     def typed_params(self) -> dict[str, Any]:
         folder = (self.cleaned_data.get("start_folder") or "").strip()
@@ -114,18 +117,21 @@ class JobForm(QueueForm):
             not_before=asked["not_before"],
             time_limit=asked["time_limit"],
             submission_key=self._key(owner),
-            hold=asked["hold"],
+            hold=asked.get("hold", False),
         )
 
     def _key(self, owner: User) -> str | None:
         """Return a key that the same person's same form gives again, and a form that was changed does not."""
-        if not self.cleaned_data["submission_key"]:
+        if not self.cleaned_data.get("submission_key"):
             return None
         typed = sorted((name, value) for name, value in self.data.items() if name not in CONTROLS)
         return str(uuid.uuid5(self.cleaned_data["submission_key"], f"{owner.pk} {typed}"))
 
     def _offer_jobs(self) -> None:
-        usable = Job.objects.filter(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED]).defer("params", "result")
+        wanted = Q(status__in=[Job.Status.COMPLETED, *Job.UNFINISHED])
+        if self.edited:  # it keeps what it waits for, however that ended
+            wanted = (wanted | Q(pk=self.edited.depends_on_id)) & ~Q(pk=self.edited.pk)
+        usable = Job.objects.filter(wanted).defer("params", "result")
         field = self.fields["depends_on"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = usable

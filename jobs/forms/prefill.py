@@ -41,6 +41,31 @@ def from_config(saved: TrainingConfig) -> Prefill:
 
 def from_job(job: Job) -> Prefill:
     """Return what a clone of ``job`` fills in."""
+    prefill = _from_asked(job)
+    if (parent := job.depends_on) is None or parent.status in (Job.Status.COMPLETED, *Job.UNFINISHED):
+        return prefill
+    gone = _("Job %(id)d ended without success, so the new job does not wait for it.") % {"id": parent.pk}
+    return replace(prefill, warnings=[*prefill.warnings, gone])
+
+
+def from_waiting(job: Job) -> Prefill:
+    """Return what the form that edits ``job`` opens with."""
+    prefill = _from_asked(job)
+    return replace(prefill, initial=prefill.initial | {"not_before": job.not_before})
+
+
+def kept_typing(data: Mapping[str, str], shown: type[TrainConfig], chosen: type[TrainConfig]) -> Prefill:
+    """Return what was typed in the fields that both types have; the rest takes the defaults of the chosen type."""
+    initial: dict[str, Any] = {
+        name: data[name] for name in (*JOB_FIELDS, "config_name", "note", "team") if name in data
+    }
+    for name in set(shown.model_fields) & set(chosen.model_fields) - set(NOT_IN_FORMS):
+        if data.get(name, "") not in ("", parameter_text(shown.model_fields[name].default)):
+            initial[name] = data[name]
+    return Prefill(config_class=chosen, initial=initial)
+
+
+def _from_asked(job: Job) -> Prefill:
     asked: dict[str, Any] = {
         "name": job.name,
         "start_from": job.start_from,
@@ -55,22 +80,7 @@ def from_job(job: Job) -> Prefill:
     params = {name: value for name, value in job.params.items() if name != "from_resume"}
     if job.start_from != Job.StartFrom.FOLDER:
         params.pop("init_path", None)
-    prefill = _from_params(job.training_type, params, asked=asked)
-    if (parent := job.depends_on) is None or parent.status in (Job.Status.COMPLETED, *Job.UNFINISHED):
-        return prefill
-    gone = _("Job %(id)d ended without success, so the new job does not wait for it.") % {"id": parent.pk}
-    return replace(prefill, warnings=[*prefill.warnings, gone])
-
-
-def kept_typing(data: Mapping[str, str], shown: type[TrainConfig], chosen: type[TrainConfig]) -> Prefill:
-    """Return what was typed in the fields that both types have; the rest takes the defaults of the chosen type."""
-    initial: dict[str, Any] = {
-        name: data[name] for name in (*JOB_FIELDS, "config_name", "note", "team") if name in data
-    }
-    for name in set(shown.model_fields) & set(chosen.model_fields) - set(NOT_IN_FORMS):
-        if data.get(name, "") not in ("", parameter_text(shown.model_fields[name].default)):
-            initial[name] = data[name]
-    return Prefill(config_class=chosen, initial=initial)
+    return _from_params(job.training_type, params, asked=asked)
 
 
 def _from_params(

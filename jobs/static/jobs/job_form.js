@@ -5,8 +5,8 @@
   const token = () => form.querySelector("[name=csrfmiddlewaretoken]").value;
   document.documentElement.classList.add("ns-js");
 
-  if (document.activeElement === document.body) byId("ns-type").focus({ preventScroll: true });
-  byId("ns-type").addEventListener("change", () => form.requestSubmit(byId("ns-reload")));
+  if (document.activeElement === document.body) (byId("ns-type") || form.elements.name).focus({ preventScroll: true });
+  byId("ns-type")?.addEventListener("change", () => form.requestSubmit(byId("ns-reload")));
   byId("ns-config")?.addEventListener("change", (event) => event.target.value && event.target.form.submit());
 
   // What a form hides is not submitted.
