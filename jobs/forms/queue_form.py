@@ -40,7 +40,7 @@ class QueueForm(ConfigForm):
         min_value=1,
         max_value=MOST_DEVICES,
         initial=1,
-        label=gettext_lazy("Devices"),
+        label=gettext_lazy("Number of devices"),
         widget=UnfoldAdminIntegerFieldWidget(),
     )
     priority = forms.TypedChoiceField(
