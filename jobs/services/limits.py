@@ -1,7 +1,5 @@
 """How many jobs a person may run and have waiting."""
 
-from collections import defaultdict
-
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import Q
@@ -10,12 +8,12 @@ from django.utils.translation import gettext as _
 from jobs.models import Job, Limit
 
 
-def running_limits() -> dict[int, int | None]:
-    """Return how many jobs each person may run at a time, by user id; ``None`` is no limit."""
-    rows = {limit.person_id: limit.max_running for limit in Limit.objects.all()}
-    everybody = rows.pop(None, None)
-    own: dict[int, int | None] = {person: most for person, most in rows.items() if person is not None}
-    return defaultdict(lambda: everybody, own)
+def running_limits() -> dict[int | None, int | None]:
+    """Return how many jobs each person may run at a time, by user id, everybody else under ``None``.
+
+    A limit of ``None`` is no limit.
+    """
+    return dict(Limit.objects.values_list("person", "max_running"))
 
 
 def waiting_limit(person: User) -> int | None:

@@ -58,7 +58,7 @@ class State:
     slots: Iterable[Slot]
     used: Mapping[int, float] = field(default_factory=dict)  # device seconds by owner
     running: Mapping[int, int] = field(default_factory=dict)  # jobs by owner
-    limits: Mapping[int, int | None] = field(default_factory=dict)  # running jobs by owner
+    limits: Mapping[int | None, int | None] = field(default_factory=dict)  # running jobs by owner, others under None
     patience: float = 600.0  # seconds after which a job of several devices keeps devices free for itself
 
 
@@ -133,7 +133,7 @@ def plan(state: State, *, prefer: int | None = None, starts_only: bool = False) 
     for ask in order:
         if starts_only and not board.free:
             break
-        limit = state.limits.get(ask.owner)
+        limit = state.limits.get(ask.owner, state.limits.get(None))
         if limit is not None and running[ask.owner] >= limit:
             made.standings[ask.job] = Standing(Why.LIMIT, detail=str(limit))
             continue

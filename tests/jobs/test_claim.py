@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.utils import timezone
 
-from jobs.models import Attempt, Job, Metric
+from jobs.models import Attempt, Job, Limit, Metric
 from jobs.services.claim import claim_next
 from jobs.services.lifecycle import Fenced, finish_attempt, hold_job, requeue_attempt, start_attempt
 from tests.jobs.rows import person, queued, worker
@@ -119,3 +119,13 @@ def test_a_job_is_given_up_after_three_lost_attempts_and_their_restarts(settings
     job = Job.objects.get()
     assert (job.status, job.cause) == (Job.Status.LOST, "silent; given up after 3 restarts")
     assert claim_next(cpu) is None
+
+
+def test_everybody_s_limit_holds_for_whom_no_other_is_set():
+    Limit.objects.create(max_running=1)
+    Limit.objects.create(person=person("bob"), max_running=None)
+    mine, _, _, his, also_his = (queued(owner=owner) for owner in ("ada", "ada", "ada", "bob", "bob"))
+    workers = [worker(f"{n}@here", key=f"cpu:{n}") for n in range(4)]
+    claimed = [claim_next(each) for each in workers]
+    assert {attempt.job for attempt in claimed if attempt} == {mine, his, also_his}
+    assert claimed.count(None) == 1
