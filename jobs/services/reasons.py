@@ -10,7 +10,7 @@ from jobs.models import Device, Host, Job, Window
 from jobs.services.disk import disk_reason
 from jobs.services.placement import Plan, Standing, Why, plan
 from jobs.services.schedule import queue_state
-from jobs.services.windows import is_open, next_opening
+from jobs.services.windows import is_open, next_opening, zone_of
 
 
 def waiting_reasons(jobs: Iterable[Job], made: Plan | None = None) -> dict[int, str]:
@@ -62,6 +62,11 @@ def _time(job: Job, now: datetime) -> str:
 def _window(job: Job, windows: dict[int, Window], now: datetime) -> str:
     if job.window_id is None or is_open(window := windows[job.window_id], now):
         return ""
+    if zone_of(window) is None:
+        return _("window %(name)s has the time zone %(zone)s, which is not known here") % {
+            "name": window,
+            "zone": window.time_zone,
+        }
     if (opening := next_opening(window, now)) is None:
         return _("window %(name)s never opens") % {"name": window}
     return _("window %(name)s opens %(time)s") % {"name": window, "time": _moment(opening, now)}

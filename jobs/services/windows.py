@@ -34,8 +34,11 @@ def openings(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime
 
     A time that the spring's change leaves out is taken an hour later; of one that the autumn's repeats, an opening
     takes the first and a closing the second. What is empty then is left out.
+    A window of an unknown zone never opens.
     """
-    zone = ZoneInfo(window.time_zone)
+    zone = zone_of(window)
+    if zone is None:
+        return
     today = now.astimezone(zone).date()
     for day in (today + n * DAY for n in range(-2, AHEAD)):
         if str(day.weekday()) not in window.weekdays:
@@ -46,3 +49,11 @@ def openings(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime
         latest = max(end.replace(fold=fold).astimezone(UTC) for fold in (0, 1))  # fold 1 of a left-out time is earlier
         if start < latest:
             yield start, latest
+
+
+def zone_of(window: Window) -> ZoneInfo | None:
+    """Return its time zone; ``None`` where this host knows none of that name: other windows shall open all the same."""
+    try:
+        return ZoneInfo(window.time_zone)
+    except (LookupError, ValueError, OSError):
+        return None

@@ -8,6 +8,7 @@ from jobs.models import Attempt, Event, Job, Window
 from jobs.services.claim import claim_next
 from jobs.services.closing import yield_closed
 from jobs.services.lifecycle import requeue_attempt
+from jobs.services.reasons import waiting_reasons
 from tests.jobs.rows import queued, worker
 
 pytestmark = pytest.mark.django_db
@@ -55,3 +56,21 @@ def test_a_job_starts_only_while_its_window_is_open():
     assert claim_next(serving) is None
     Window.objects.update(weekdays="0123456", opens=time(6), closes=time(6))
     assert claim_next(serving).job == job
+
+
+def test_a_window_whose_time_zone_is_not_known_stops_neither_what_runs_nor_the_other_windows():
+    first = running_in(Window.AtEnd.REQUEUE).job
+    lost = Window.objects.create(name="lost", time_zone="Mars/Base", at_end=Window.AtEnd.REQUEUE)
+    second = queued()
+    claim_next(worker("cpu2@here", key="cpu:two"))
+    Job.objects.filter(pk=second.pk).update(window=lost)
+    assert yield_closed(DAY) == 1
+    assert list(Job.objects.exclude(yield_reason="")) == [first]
+
+
+def test_a_job_in_a_window_whose_time_zone_is_not_known_says_so_and_keeps_no_other_from_starting():
+    waiting = queued(window=Window.objects.create(name="lost", time_zone="Mars/Base"))
+    other = queued()
+    assert claim_next(worker()).job == other
+    told = "window lost has the time zone Mars/Base, which is not known here"
+    assert waiting_reasons([waiting]) == {waiting.pk: told}
