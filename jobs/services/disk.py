@@ -9,7 +9,7 @@ from jobs.services.footprint import Weights, fresh_weights, starting_weights, wr
 from jobs.services.wake import wake_workers
 from trainers.configs import TRAINING_TYPES, TrainConfig
 
-PAUSED = "only "  # how a pause for want of room begins; any other is a person's
+PAUSED = r"^only [\d.]+ [GM]B free on "  # a pause for want of room; any other is a person's
 ROOM_AGAIN = 1.25  # times the reserve: at its edge a host would pause and resume by turns
 
 
@@ -45,9 +45,9 @@ def note_disk(name: str, *, free: int, total: int, place: str) -> None:
     host.update(disk_free=free, disk_total=total)
     reserve = settings.NIGHTSHIFT_DISK_RESERVE
     if total and free < reserve:
-        told = f"{PAUSED}{gigabytes(free)} free on {place}; free some space or lower retention"[:200]
+        told = f"only {gigabytes(free)} free on {place}; free some space or lower retention"[:200]
         _pause(name, told)
-        host.filter(paused_reason__startswith=PAUSED).exclude(paused_reason=told).update(paused_reason=told)
+        host.filter(paused_reason__regex=PAUSED).exclude(paused_reason=told).update(paused_reason=told)
     elif not total or free >= ROOM_AGAIN * reserve:
         _resume(name, f"{gigabytes(free)} free on {place}")
 
@@ -62,7 +62,7 @@ def _pause(name: str, told: str) -> None:
 
 @transaction.atomic
 def _resume(name: str, told: str) -> None:
-    if Host.objects.filter(name=name, paused_reason__startswith=PAUSED).update(paused_reason=""):
+    if Host.objects.filter(name=name, paused_reason__regex=PAUSED).update(paused_reason=""):
         Event.objects.create(kind=Event.Kind.HOST_RESUMED, detail=f"{name}: {told}"[:500])
         transaction.on_commit(wake_workers)
 
