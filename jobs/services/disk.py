@@ -1,5 +1,8 @@
 """How much a job will write, and when a host has too little room."""
 
+from functools import lru_cache
+from typing import Any
+
 from django.conf import settings
 from django.db import transaction
 
@@ -10,7 +13,15 @@ from jobs.services.wake import wake_workers
 from trainers.configs import TRAINING_TYPES, TrainConfig
 
 PAUSED = r"^only [\d.]+ [GM]B free on "  # a pause for want of room; any other is a person's
+# fmt: off
+COUNTED = (
+    "hidden_size", "num_hidden_layers", "use_moe", "num_attention_heads", "num_key_value_heads", "student_hidden_size",
+    "student_num_layers", "student_use_moe", "tokenizer_path", "init_path", "lora_rank", "kl_coef", "beta",
+)
+# fmt: on
 ROOM_AGAIN = 1.25  # times the reserve: at its edge a host would pause and resume by turns
+
+Asked = tuple[Any, ...]  # the training type, and a value for each name in COUNTED
 
 
 def expected_bytes(job: Job) -> int:
@@ -18,10 +29,11 @@ def expected_bytes(job: Job) -> int:
 
     Where a model folder is not seen from here, the size counts that the parent's parameters name, or else its own.
     """
-    config = _config(job)
-    if config is None:
-        return 0
-    total = written_bytes(config, _weights(job, config))
+    try:
+        asked = _asked(job)
+        total = _written(asked, _weights(job, asked))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return 0  # its parameters are of another version; its trainer will say so, and the others need not wait for it
     return max(total - job.disk_bytes, 0) if job.checkpoint_host else total
 
 
@@ -67,15 +79,27 @@ def _resume(name: str, told: str) -> None:
         transaction.on_commit(wake_workers)
 
 
-def _config(job: Job) -> TrainConfig | None:
+def _asked(job: Job) -> Asked:
+    """Return what of a job's parameters decides how much it writes: equal for the many jobs of a sweep."""
+    return job.training_type, *map(job.params.get, COUNTED)
+
+
+@lru_cache(maxsize=1024)
+def _config(asked: Asked) -> TrainConfig:
     """Return the parameters without validating them: a claim asks this of every waiting job."""
-    kind = TRAINING_TYPES.get(job.training_type)
-    return kind.model_construct(**job.params) if kind else None
+    training_type, *values = asked
+    given = {name: value for name, value in zip(COUNTED, values, strict=True) if value is not None}
+    return TRAINING_TYPES[training_type].model_construct(**given)
 
 
-def _weights(job: Job, config: TrainConfig) -> Weights:
+@lru_cache(maxsize=1024)
+def _written(asked: Asked, weights: Weights) -> int:
+    return written_bytes(_config(asked), weights)
+
+
+def _weights(job: Job, asked: Asked) -> Weights:
+    config = _config(asked)
     found = starting_weights(config)
-    parent = job.depends_on if found is None and job.start_from == Job.StartFrom.JOB else None
-    if parent is not None and (told := _config(parent)) is not None:
-        return _weights(parent, told)
+    if found is None and job.start_from == Job.StartFrom.JOB and job.depends_on is not None:
+        return _weights(job.depends_on, _asked(job.depends_on))
     return found or fresh_weights(config)

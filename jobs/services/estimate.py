@@ -43,12 +43,18 @@ def remaining_seconds(jobs: Iterable[Job], now: datetime) -> dict[int, float | N
 
 
 def _expected(job: Job, history: History, device: tuple[str, str]) -> float | None:
-    steps = job.params.get("max_steps") or job.total_steps or None
+    steps = _steps(job.params) or job.total_steps or None
     seconds = history.seconds(job, steps, device)
     if seconds is None:
         return None
     done = (job.checkpoint_step or 0) / steps if steps else 0.0
     return _within_limit(seconds * (1 - done if done < 1 else 1), job)
+
+
+def _steps(params: Any) -> int | None:
+    """Return how many steps the parameters ask for; ``None`` also where they are of another version."""
+    asked = params.get("max_steps") if isinstance(params, dict) else None
+    return asked if isinstance(asked, int) else None
 
 
 def _within_limit(seconds: float, job: Job, elapsed: float = 0.0) -> float:

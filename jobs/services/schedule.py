@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -20,6 +21,14 @@ DEPENDENCY_MET = (
     | Q(depends_on__status=Job.Status.COMPLETED)
     | Q(depends_on__status__in=Job.FINISHED, dependency_rule=Job.DependencyRule.ANY_END)
 )
+# What of a job, and of the parent whose weights it starts from, decides when and where it runs, and what it writes.
+# fmt: off
+PLACED_BY = (
+    "pk", "owner_id", "queued_at", "created_at", "priority", "place", "device_request", "device_id", "device_label",
+    "device_count", "start_from", "training_type", "params", "total_steps", "checkpoint_step", "checkpoint_host",
+    "cost_key", "pace_key", "time_limit", "disk_bytes",
+)
+# fmt: on
 
 
 def is_met(job: Job) -> bool:
@@ -43,7 +52,7 @@ def queue_state(now: datetime) -> State:
     remaining = remaining_seconds(running, now)
     return State(
         now=now,
-        asks=asks(with_what_counts(eligible_jobs(now)), hosts),
+        asks=asks(placeable(eligible_jobs(now)), hosts),
         slots=slots(now, hosts, remaining),
         used=device_time(now, remaining),
         running=Counter(job.owner_id for job in running),
@@ -57,8 +66,16 @@ def with_what_counts(jobs: QuerySet[Job]) -> list[Job]:
     return list(jobs.select_related("depends_on").defer("command", "result", "last_values"))
 
 
-def asks(jobs: list[Job], hosts: dict[str, Host]) -> list[Ask]:
-    """Return what waiting jobs ask for."""
+def placeable(jobs: QuerySet[Job]) -> list[Any]:
+    """Return what ``asks`` reads of waiting jobs: of ten thousand, plain rows take a third of the time of objects."""
+    rows = list(jobs.values_list(*PLACED_BY, named=True))
+    starting_from = {row.pk for row in rows if row.start_from == Job.StartFrom.JOB}  # the size counts that its job has
+    objects = with_what_counts(jobs.filter(start_from=Job.StartFrom.JOB)) if starting_from else []
+    return [*(row for row in rows if row.pk not in starting_from), *objects]
+
+
+def asks(jobs: list[Any], hosts: dict[str, Host]) -> list[Ask]:
+    """Return what waiting jobs ask for; ``jobs`` are such, or rows of ``PLACED_BY``."""
     seconds, patience = expected_seconds(jobs), timedelta(seconds=settings.NIGHTSHIFT_CHECKPOINT_PATIENCE)
     return [
         Ask(
@@ -105,7 +122,7 @@ def _slot(device: Device, host: Host | None, now: datetime, remaining: dict[int,
     )
 
 
-def _homes(job: Job, hosts: dict[str, Host]) -> frozenset[str]:
+def _homes(job: Any, hosts: dict[str, Host]) -> frozenset[str]:
     """Return the hosts that see the job's checkpoint: where it was written, and those that share that state folder."""
     if not job.checkpoint_host:
         return frozenset()

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jobs.services.disk import COUNTED
 from jobs.services.footprint import (
     Weights,
     checkpoint_bytes,
@@ -118,3 +119,17 @@ def test_weights_that_cannot_be_read_are_unknown(home, content):
         folder.mkdir(parents=True)
         (folder / "model.safetensors").write_bytes(content)
     assert starting_weights(TRAINING_TYPES["sft"](init_path="runs/3/model")) is None
+
+
+@pytest.mark.parametrize("kind", TRAINING_TYPES.values(), ids=TRAINING_TYPES)
+def test_every_parameter_that_is_read_is_among_those_by_which_jobs_are_told_apart(kind):
+    read = set()
+
+    class Watched(kind):
+        def __getattribute__(self, name):
+            read.add(name)
+            return super().__getattribute__(name)
+
+    config = Watched.model_construct()
+    written_bytes(config, starting_weights(config))
+    assert {"num_attention_heads"} <= read & set(kind.model_fields) <= set(COUNTED)
