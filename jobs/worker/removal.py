@@ -8,6 +8,7 @@ meanwhile finds all of it or nothing. Links are never followed: a link in a run 
 import contextlib
 import logging
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import storages
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import connection, transaction
 
 from jobs.models import Job, RetentionRule
 from jobs.worker.disk import folder_bytes
@@ -25,6 +26,7 @@ from jobs.worker.disk import folder_bytes
 CHECKPOINTS = ("checkpoint", "checkpoint.old")
 WEIGHTS = ("model", "model.old", "model.tmp", "adapter")
 ASIDE = ".removed-"
+NUMBER = re.compile(r"[1-9][0-9]{0,17}")  # as ``Job.run_dir`` writes it, and no larger than a database takes
 EVERY = 60.0  # seconds
 
 logger = logging.getLogger(__name__)
@@ -45,8 +47,8 @@ def keep_clear(
                     set_aside(root)
             for root in places():  # may take long, and needs no database
                 clear(root)
-        except (DatabaseError, InterfaceError, OSError) as error:
-            logger.warning("files were not removed, will try again: %s", error)
+        except Exception as error:  # whatever it is, a thread that ends would never remove anything again
+            logger.warning("files were not removed, will try again: %r", error)
         finally:
             connection.close()
 
@@ -68,7 +70,7 @@ def places() -> list[Path]:
 
 def set_aside(root: Path) -> int:
     """Rename what is due under ``root``, so that nobody finds it any more; return how many folders."""
-    runs = {int(entry.name): Path(entry.path) for entry in _folders(root) if entry.name.isdecimal()}
+    runs = {int(entry.name): Path(entry.path) for entry in _folders(root) if NUMBER.fullmatch(entry.name)}
     holding = [number for number, run in runs.items() if any(_present(run, (*CHECKPOINTS, *WEIGHTS)))]
     removed = Job.objects.filter(pk__in=holding).exclude(files_removed="").values_list("pk", flat=True)
     return sum(_tried(number, runs[number]) for number in removed)

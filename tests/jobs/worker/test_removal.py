@@ -99,6 +99,13 @@ def test_what_an_older_database_left_under_the_number_is_left_alone(home):
     assert len(names(run)) == 4
 
 
+def test_a_folder_with_a_number_that_no_job_can_have_does_not_keep_the_others(home):
+    (home / "runs" / ("9" * 25) / "model").mkdir(parents=True)
+    _, run = job_with_files(home, removed="all")
+    assert remove_due() == 2
+    assert names(run) == ["log.txt"]
+
+
 def test_a_folder_that_cannot_be_renamed_does_not_keep_the_others(home, monkeypatch):
     _, stuck = job_with_files(home, removed="all")
     _, run = job_with_files(home, removed="all")
@@ -143,3 +150,14 @@ def test_once_a_minute_the_rules_are_asked_and_folders_deleted_until_the_end(hom
     keep_clear(lambda seconds: next(turns), threading.Lock(), first=lambda: asked.append(Path(run, "model").exists()))
     assert asked == [True, False]
     assert names(run) == ["log.txt"]
+
+
+def test_a_rule_that_cannot_be_applied_does_not_end_the_thread(home, monkeypatch, caplog):
+    turns = iter([False, False, True])
+    monkeypatch.setattr(removal.connection, "close", lambda: None)  # it is the test's own
+
+    def fails():
+        raise OverflowError("date value out of range")
+
+    keep_clear(lambda seconds: next(turns), threading.Lock(), first=fails)
+    assert caplog.text.count("will try again: OverflowError('date value out of range')") == 2
