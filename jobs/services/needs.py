@@ -15,14 +15,16 @@ from django.utils.translation import gettext as _
 from jobs.models import Job, RetentionRule
 from trainers.paths import PathRefused, resolve_path
 
-RUN = re.compile(r"(?:^|/)runs/(\d+)(?:/|$)")
+# The last one in a path: the state folder may lie in some "runs/2026". More digits no database takes.
+RUN = re.compile(r"(?s:.*/)?runs/([0-9]{1,18})(?=/|$)")
+BACK = re.compile(r"(?:^|/)\.\.(?:/|$)")
 
 
 def named_runs(params: Mapping[str, Any]) -> dict[str, int]:
     """Return the job whose run folder each parameter names, as written or by way of links."""
     named = {}
     for name, value in params.items():
-        if isinstance(value, str) and (found := RUN.search(value) or _behind_links(value)):
+        if isinstance(value, str) and (found := _run_in(value)):
             named[name] = int(found[1])
     return named
 
@@ -74,10 +76,16 @@ def _told(job: Job) -> str:
     return _("the weights of job %(id)d were removed; train them again, or choose others") % {"id": job.pk}
 
 
+def _run_in(value: str) -> re.Match[str] | None:
+    """Return the run that a path names: as written, unless that leads back out of what it names first."""
+    written = RUN.match(value)
+    return written if written and not BACK.search(value, written.end()) else _behind_links(value) or written
+
+
 def _behind_links(value: str) -> re.Match[str] | None:
     if "/" not in value:
         return None
     try:
-        return RUN.search(resolve_path(value).as_posix())
+        return RUN.match(resolve_path(value).as_posix())
     except PathRefused:
         return None

@@ -23,6 +23,7 @@ from jobs.services.needs import needed_jobs
 
 AT_ONCE = 100  # jobs in one transaction
 A_DAY = timedelta(days=1)
+LONGEST = 365_000  # days; more lie before the first year that a date can have
 Removes = RetentionRule.Removes
 
 
@@ -84,7 +85,7 @@ def kept_because(rule: RetentionRule, jobs: Iterable[Job], needed: Mapping[int, 
     kept: dict[int, str] = {}
     kept |= {job.pk: f"among the best {rule.keep_best}" for job in _best(rule, jobs)}
     kept |= {job.pk: f"among the last {rule.keep_last}" for job in _last(rule, jobs)}
-    young = now - timedelta(days=rule.keep_days)
+    young = now - timedelta(days=min(rule.keep_days, LONGEST))
     kept |= {job.pk: f"younger than {rule.keep_days} days" for job in jobs if (job.finished_at or now) > young}
     kept |= {job.pk: "pinned" for job in jobs if job.keep_files}
     kept |= {job.pk: f"job {needed[job.pk]} needs it" for job in jobs if job.pk in needed}

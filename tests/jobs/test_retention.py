@@ -135,6 +135,23 @@ def test_runs_are_found_however_they_are_named(tmp_path, monkeypatch):
     assert named_runs(params) == {"a": 12, "b": 3, "c": 7}
 
 
+def test_a_path_names_the_run_that_it_leads_to_and_a_number_that_no_job_has_names_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("NIGHTSHIFT_HOME", str(tmp_path))
+    params = {
+        "a": "runs/7/../8/model",
+        "b": "runs/7/model/../../8/model",
+        "c": "/srv/runs/2026/ns/runs/3/model",
+        "d": f"runs/{'9' * 25}/model",
+        "e": "runs/4/../../out",
+    }
+    assert named_runs(params) == {"a": 8, "b": 8, "c": 3, "e": 4}  # e: nothing is lost by keeping one too many
+
+
+def test_a_rule_that_keeps_for_longer_than_dates_reach_removes_nothing():
+    ended(days=40_000)
+    assert removals(rule(keep_days=2_147_483_647)) == []
+
+
 def test_a_parent_that_failed_may_be_resumed_and_then_needs_what_it_started_from():
     grandparent = ended()
     parent = ended(status="failed", depends_on=grandparent, start_from="job")
