@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from jobs.admin.operated import OperatedAdmin
 from jobs.admin.permissions import require_viewer
 from jobs.models import FailurePattern, Job
-from jobs.worker.failure import first_match
+from jobs.worker.first_match import TooSlow, first_match_apart
 from jobs.worker.last_line import readable_lines
 
 FIXED_IF_BUILTIN = ("title", "pattern", "machine_fault", "out_of_memory")
@@ -79,8 +79,8 @@ def try_patterns(request: HttpRequest) -> HttpResponse:
     page: dict[str, Any] = {"form": form, "title": _("Try the failure patterns"), "opts": FailurePattern._meta}
     if request.method == "POST" and form.is_valid():
         lines = list(readable_lines(form.cleaned_data["log"]))
-        page |= {
-            "tried": True,
-            "found": first_match(FailurePattern.objects.all(), lines),
-        }
+        try:
+            page |= {"found": first_match_apart(FailurePattern.objects.all(), lines), "tried": True}
+        except TooSlow:
+            form.add_error("log", _("too many patterns take too long on these lines"))
     return TemplateResponse(request, "jobs/try_pattern.html", {**admin.site.each_context(request), **page})

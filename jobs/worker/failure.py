@@ -1,47 +1,13 @@
-"""Name a failure for people: the first known pattern that a line of the output matches, and its advice.
+"""Name a failure for people: the first known pattern that a line of the output matches, and its advice."""
 
-Patterns come from operators, so each has little time, and one that cannot be used is left out with a warning.
-"""
-
-import logging
-import re
-import signal
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import FrameType
-from typing import NamedTuple, Protocol
 
+from jobs.worker.first_match import Match, Pattern, first_match
 from jobs.worker.last_line import TRACEBACK, readable_lines
 from jobs.worker.outcome import BAD_CONFIGURATION, Ending, Outcome
 
-LONGEST_LINE = 1000  # characters
 LONGEST_SHOWN, LONGEST_BESIDE = 200, 100  # characters of the line that matched, and of the ending's own cause
-PATIENCE = 0.5  # seconds for one pattern; its search holds up the whole process, heartbeats included
-
-logger = logging.getLogger(__name__)
-
-
-class Pattern(Protocol):
-    """What a line means, as a ``FailurePattern`` says it."""
-
-    title: str
-    pattern: str
-    advice: str
-    machine_fault: bool
-    out_of_memory: bool
-
-
-class Match(NamedTuple):
-    """A pattern and the last line that it matches."""
-
-    pattern: Pattern
-    line: str
-
-
-class TooSlow(Exception):
-    """A pattern was not done in time."""
 
 
 def name_failure(
@@ -80,46 +46,6 @@ def said_at_the_end(lines: Sequence[str]) -> list[str]:
     """
     crash = lines.index(TRACEBACK) if TRACEBACK in lines else len(lines) - 1
     return [line for index, line in enumerate(lines) if index >= crash or line.startswith("error: ")]
-
-
-def first_match(
-    patterns: Iterable[Pattern], lines: Sequence[str], *, of_the_end: Sequence[str] | None = None
-) -> Match | None:
-    """Return the first of ``patterns`` that matches a line, with the last such line.
-
-    Where the lines ``of_the_end`` are known, only those tell of a machine's fault.
-    """
-    for pattern in patterns:
-        telling = of_the_end if of_the_end is not None and pattern.machine_fault else lines
-        try:
-            with time_for_one(PATIENCE):
-                expression = re.compile(pattern.pattern)
-                line = next((line for line in reversed(telling) if expression.search(line[:LONGEST_LINE])), None)
-        except (re.error, RecursionError, TooSlow) as error:
-            logger.warning("failure pattern %r is left out: %r", pattern.title, error)
-            continue
-        if line is not None:
-            return Match(pattern, line.strip())
-    return None
-
-
-@contextmanager
-def time_for_one(seconds: float) -> Iterator[None]:
-    """Raise ``TooSlow`` in the block after ``seconds``; only a main thread can be interrupted so."""
-
-    def give_up(number: int, frame: FrameType | None) -> None:
-        raise TooSlow(f"not done within {seconds} s")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 def _out_of_memory(ending: Ending, found: Match | None, advice: str) -> Ending:

@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 
 from jobs.failure_patterns import KNOWN_FAILURES, ensure_known_failures
 from jobs.models import FailurePattern
-from jobs.worker.failure import first_match
+from jobs.worker.first_match import first_match
 
 SHM = "shared memory (/dev/shm) is too small"
 GPU_MEMORY, MEMORY = "the GPU ran out of memory", "the machine ran out of memory"

@@ -1,8 +1,11 @@
 """The pages of failure patterns."""
 
+import threading
+
 import pytest
 
 from jobs.models import FailurePattern
+from jobs.worker.first_match import first_match_apart
 from tests.jobs.admin.conftest import member
 
 LIST = "/admin/jobs/failurepattern/"
@@ -34,6 +37,19 @@ def test_an_operator_adds_a_pattern_and_it_answers(operator, browse):
 def test_what_no_pattern_matches_says_so(viewer, browse):
     page = browse(viewer).post(f"{LIST}try/", {"log": "all is well"})
     assert "No pattern matches" in page.content.decode()
+
+
+def test_a_pattern_that_would_take_for_ever_holds_up_nobody(viewer, builtin, browse):
+    """A request is answered in a thread, in which Python cannot interrupt a search."""
+    FailurePattern.objects.create(title="slow", pattern="(a|aa)+$", order=0)
+    found = []
+    lines = "a" * 60 + "!\nloss is nan"
+    patterns = list(FailurePattern.objects.all())
+    thread = threading.Thread(target=lambda: found.append(first_match_apart(patterns, lines.split("\n"))), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert [match.pattern.title for match in found] == ["ours"]
+    assert browse(viewer).post(f"{LIST}try/", {"log": lines}).context["found"].pattern.title == "ours"
 
 
 def test_a_lower_order_answers_first(viewer, builtin, browse):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs.worker.failure import Match, first_match, name_failure
+from jobs.worker.failure import name_failure
+from jobs.worker.first_match import Match, first_match
 from jobs.worker.outcome import Ending
 
 
@@ -145,7 +146,7 @@ def test_a_broken_pattern_is_left_out_with_a_warning(caplog):
 
 
 def test_a_pattern_that_would_take_for_ever_is_given_up_and_the_next_is_tried(caplog, monkeypatch):
-    monkeypatch.setattr("jobs.worker.failure.PATIENCE", 0.1)
+    monkeypatch.setattr("jobs.worker.first_match.PATIENCE", 0.1)
     began, before = time.monotonic(), signal.getsignal(signal.SIGALRM)
     lines = ["a" * 40 + "!", "No space left"]
     with caplog.at_level(logging.WARNING):
