@@ -49,7 +49,7 @@ def transfer(request: HttpRequest, job: int, path: str) -> HttpResponseBase:
         if request.method == "PUT":
             receive(request, file)
         elif request.method == "DELETE":
-            file.unlink(missing_ok=True)
+            remove(file)
         return HttpResponse(status=204) if writes else send(request, file)
     except Refused as refused:
         told = str(refused)  # as the reason, too: the answer to HEAD has no body
@@ -74,6 +74,8 @@ def confined(job: int, path: str) -> Path:
     except NotImplementedError:
         raise Refused(409, "the web keeps files in no folder of its own: give this host the web's storage") from None
     file = root / str(job) / path
+    if file.is_dir():
+        raise Refused(400, "a folder has this name")
     if not file.parent.resolve().is_relative_to(root / str(job)) or file.is_symlink():
         raise Refused(400, "a link leads out of the run's folder")
     return file
@@ -81,9 +83,10 @@ def confined(job: int, path: str) -> Path:
 
 def receive(request: HttpRequest, file: Path) -> None:
     """Put the body in the file's place once it is whole: nobody ever sees half of it."""
-    size = int(request.META.get("CONTENT_LENGTH") or -1)
-    if size < 0:
+    announced = request.META.get("CONTENT_LENGTH") or ""
+    if not re.fullmatch(r"[0-9]{1,18}", announced):
         raise Refused(411, "Content-Length is missing")
+    size = int(announced)
     if size > settings.NIGHTSHIFT_UPLOAD_LIMIT:
         raise Refused(413, f"{size} bytes are more than NIGHTSHIFT_UPLOAD_LIMIT, {settings.NIGHTSHIFT_UPLOAD_LIMIT}")
     try:
@@ -114,11 +117,17 @@ def checked_blocks(request: HttpRequest, size: int) -> Iterator[bytes]:
         raise Refused(422, f"{got} of {size} bytes arrived, or others than were sent")
 
 
+def remove(file: Path) -> None:
+    """Remove the file if it is there."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        file.unlink()
+
+
 def send(request: HttpRequest, file: Path) -> HttpResponseBase:
     """Answer with the file, or with its size."""
     try:
         if request.method == "HEAD":
             return HttpResponse(headers={"Content-Length": str(file.stat().st_size)})
         return FileResponse(file.open("rb"), content_type="application/octet-stream")
-    except (FileNotFoundError, IsADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):
         raise Refused(404, "the file is not there") from None

@@ -130,6 +130,26 @@ def test_a_link_that_leads_out_of_the_runs_folder_is_not_followed(client, attemp
     assert [path.name for path in outside.iterdir()] == ["secret"]
 
 
+def test_a_folder_is_no_file_and_a_file_is_no_folder(client, attempt, runs):
+    assert put(client, attempt, "model/a/b").status_code == 204
+    address = f"/transfer/{attempt.job_id}/model/a"
+    for method in (client.get, client.head, client.delete):
+        assert method(address, headers=right(attempt)).status_code == 400
+    assert put(client, attempt, "model/a").status_code == 400
+    below = [ask(f"{address}/b/c", headers=right(attempt)).status_code for ask in (client.get, client.head)]
+    assert below == [404, 404]
+    assert client.delete(f"{address}/b/c", headers=right(attempt)).status_code == 204
+    assert (runs / str(attempt.job_id) / "model" / "a" / "b").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("length", ["", "-3", "abc", "1" * 5000])
+def test_a_length_that_is_no_number_is_refused(client, attempt, runs, length):
+    address = f"/transfer/{attempt.job_id}/log.txt"
+    answer = client.generic("PUT", address, b"", headers=right(attempt), CONTENT_LENGTH=length)
+    assert answer.status_code == 411
+    assert list(runs.iterdir()) == []
+
+
 def test_a_body_that_is_not_what_was_announced_leaves_the_file_as_it_was(client, attempt, runs):
     assert put(client, attempt, "log.txt", b"old").status_code == 204
     assert put(client, attempt, "log.txt", b"new", digest="0" * 64).status_code == 422
