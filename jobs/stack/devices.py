@@ -33,10 +33,10 @@ class FoundDevice(BaseModel):
     key: str = Field(pattern=r"^[A-Za-z0-9:._-]{1,120}$")
     kind: Literal["gpu", "cpu"]
     host: str = Field(default_factory=host_name, pattern=r"^[A-Za-z0-9._-]{1,120}$")
-    name: str = Field(min_length=1, max_length=120)
-    index: int = Field(default=0, ge=0)
-    memory_bytes: int = Field(default=0, ge=0)
-    labels: str = Field(default="", max_length=200)  # separated by spaces
+    name: str = Field(pattern=r"^[^\x00-\x1f]{1,120}$")
+    index: int = Field(default=0, ge=0, lt=2**31)
+    memory_bytes: int = Field(default=0, ge=0, lt=2**63)
+    labels: str = Field(default="", pattern=r"^[^\x00-\x1f]{0,200}$")  # separated by spaces
 
     @property
     def worker_name(self) -> str:

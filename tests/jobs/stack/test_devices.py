@@ -61,6 +61,10 @@ def test_an_operator_names_this_machine_and_its_devices_labels(monkeypatch):
             "gpu0@box is there twice",
         ),
         ('[{"key": "a,b", "kind": "gpu", "name": "x"}]', "key of 0"),
+        ('[{"key": "a", "kind": "gpu", "name": "x\\u0000"}]', "name of 0"),
+        ('[{"key": "a", "kind": "gpu", "name": "x", "labels": "a\\u0000"}]', "labels of 0"),
+        ('[{"key": "a", "kind": "gpu", "name": "x", "index": 3000000000}]', "index of 0"),
+        ('[{"key": "a", "kind": "gpu", "name": "x", "memory_bytes": 10000000000000000000}]', "memory_bytes of 0"),
     ],
 )
 def test_a_list_of_devices_that_cannot_be_used_is_one_line_that_names_the_fault(monkeypatch, text, fault):
