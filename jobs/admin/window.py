@@ -19,7 +19,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminSelect2Widget, UnfoldAdminTimeWidget
 
 from jobs.admin.operated import OperatedAdmin
-from jobs.admin.permissions import may_operate
+from jobs.admin.permissions import may_operate, number
 from jobs.models import Job, Window
 from jobs.models.window import EVERY_DAY
 from jobs.services.windows import closes_at, is_open, next_opening
@@ -97,7 +97,7 @@ class WindowAdmin(OperatedAdmin):
         return format_html(link, url, window.pk, n) if n else 0
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> Any:
-        used = Job.objects.filter(window_id=object_id).count() if object_id.isdecimal() else 0
+        used = Job.objects.filter(window_id=number(object_id)).count()
         if not used:
             return super().delete_view(request, object_id, *args, **kwargs)
         told = ngettext(

@@ -83,6 +83,12 @@ def test_a_window_that_jobs_use_is_not_deleted(boss, job, browse):
     assert Window.objects.exists()
 
 
+def test_a_number_that_no_window_has_is_not_found(boss, browse):
+    client = browse(boss)
+    for number in ("9" * 30, "x"):
+        assert client.get(f"{LIST}{number}/delete/").status_code == 404
+
+
 def test_an_unused_window_is_deleted(boss, browse):
     window = Window.objects.create(name="night", time_zone="UTC")
     browse(boss).post(f"{LIST}{window.pk}/delete/", {"post": "yes"})
