@@ -5,7 +5,7 @@ import time
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, transaction
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Worker
@@ -13,7 +13,11 @@ from jobs.services.closing import yield_closed
 from jobs.services.placement import plan
 from jobs.services.schedule import queue_state
 from jobs.services.wake import idle_workers, publish
+from jobs.storage import WebAway
 from jobs.worker.adopt import settle
+from jobs.worker.outcome import Ending
+from jobs.worker.patience import GaveUp
+from jobs.worker.supervise import record_end
 
 PAUSE = 3.0  # seconds between two turns after which workers, too, may have been unable to renew their leases
 
@@ -70,12 +74,17 @@ def reap_left_behind(worker: Worker) -> None:
 
 
 def _settle(attempt: Attempt, *, cause: str) -> None:
+    """Settle an attempt; one whose remains are of no use goes back to the queue, and no other waits for it."""
     try:
         settle(attempt, cause=cause)
-    except (DatabaseError, InterfaceError):
-        raise
-    except Exception:  # the others must not wait for it; its new lease expires and it is tried again
-        logger.exception("attempt %s cannot be settled", attempt)
+    except (GaveUp, WebAway) as error:  # its new lease expires, and it is tried again
+        logger.warning("attempt %s cannot be settled now: %s", attempt, error)
+    except Exception as error:
+        if isinstance(error, DatabaseError | InterfaceError) and not isinstance(error, DataError | IntegrityError):
+            raise
+        logger.exception("what attempt %s left cannot be used", attempt)
+        unusable = f"{cause}; what it left cannot be used: {type(error).__name__}"
+        record_end(attempt, Ending(outcome=Attempt.Outcome.LOST, cause=unusable, again=True))
 
 
 @transaction.atomic

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import DataError
 from django.utils import timezone
 
 from jobs.models import Attempt, Job
@@ -137,3 +138,32 @@ def test_after_a_pause_leases_are_left_alone_for_one_lease(settings, tmp_path, m
     sweeper._steady -= 3.5  # as if the last turn had begun 3.5 seconds ago
     sweeper.turn()
     assert Job.objects.get().status == Job.Status.RUNNING
+
+
+def test_remains_that_cannot_be_read_free_the_device_and_put_the_job_back(settings, tmp_path, monkeypatch):
+    attempt, folder = expired(settings, tmp_path, monkeypatch)
+    (folder / "log.txt").mkdir()
+    reap_expired()
+    job = Job.objects.get()
+    assert (job.status, job.requeues) == (Job.Status.QUEUED, 1)
+    assert job.cause.endswith("was gone for longer than the lease; what it left cannot be used: IsADirectoryError")
+    attempt.device.refresh_from_db()
+    assert attempt.device.attempt is None
+
+
+def test_rows_that_the_database_refuses_keep_no_other_attempt_from_being_settled(settings, tmp_path, monkeypatch):
+    older, _ = expired(settings, tmp_path, monkeypatch)
+    queued()
+    refused = claim_next(worker("cpu2@here", key="cpu:two"))
+    Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    settle = sweep.settle
+
+    def refuse(attempt, *, cause):
+        if attempt.job_id == refused.job_id:
+            raise DataError("value out of range")
+        settle(attempt, cause=cause)
+
+    monkeypatch.setattr(sweep, "settle", refuse)
+    assert reap_expired() == 2
+    assert set(Job.objects.values_list("status", flat=True)) == {Job.Status.QUEUED}
+    assert older.job_id < refused.job_id
