@@ -76,8 +76,8 @@ def _keep_fresh(name: str, host: str) -> None:
                 Worker.objects.filter(name=name).update(heartbeat_at=timezone.now())
                 touch_host(host)
                 report_disk(host)
-            except (DatabaseError, InterfaceError) as error:
-                logger.warning("heartbeat not written: %s", error)
+            except Exception as error:  # whatever it is, a thread that ends would make this worker pass for dead
+                logger.warning("heartbeat not written: %r", error)
             finally:
                 connection.close()
 

@@ -39,3 +39,5 @@ def _turn(sweeper: Sweeper) -> None:
     except (DatabaseError, InterfaceError, OSError) as error:
         logger.warning("this round failed, leases are left alone for one lease: %s", error)
         sweeper.watch_anew()
+    except Exception:  # a row that nobody thought of must not end the care for all others
+        logger.exception("this round failed")
