@@ -195,7 +195,7 @@ UNFOLD = {
                         "icon": "list_alt",
                         "link": reverse_lazy("admin:jobs_job_changelist"),
                         # The theme would mark this one for "Add job" as well.
-                        "active": lambda request: "/jobs/job/" in request.path and not request.path.endswith("/add/"),
+                        "active": lambda request: "/jobs/job/" in request.path and not request.path.endswith(("/add/", "/queue/")),
                     },
                     {
                         "title": _("Add job"),
@@ -220,6 +220,12 @@ UNFOLD = {
             {
                 "title": _("Queue"),
                 "items": [
+                    {
+                        "title": _("In order"),
+                        "permission": sees_jobs,
+                        "icon": "format_list_numbered",
+                        "link": reverse_lazy("admin:jobs_job_queue"),
+                    },
                     {
                         "title": _("Windows"),
                         "permission": sees_jobs,

@@ -11,12 +11,15 @@ from jobs.admin import job_columns as columns
 from jobs.admin.data_check import check_data
 from jobs.admin.job_actions import cancel, hold, release, resume
 from jobs.admin.job_add import add_job, preview_command
+from jobs.admin.job_chain import cancel as cancel_chain
+from jobs.admin.job_chain import release as release_chain
 from jobs.admin.job_data import artifact, live, samples
 from jobs.admin.job_edit import edit, preview_edited
 from jobs.admin.job_files import keep_files
 from jobs.admin.job_filters import TrainingTypeFilter
 from jobs.admin.job_list import JobChangeList
 from jobs.admin.job_log import log, log_download
+from jobs.admin.job_order import put, show_queue
 from jobs.admin.job_page import show_job
 from jobs.admin.path_picker import folder, upload
 from jobs.admin.permissions import may_see, may_submit, on_job
@@ -81,6 +84,7 @@ class JobAdmin(ModelAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         pages = [
+            path("queue/", view(show_queue), name="jobs_job_queue"),
             path("preview/", view(preview_command), name="jobs_job_preview"),
             path("folder/", view(folder), name="jobs_job_folder"),
             path("data/", view(check_data), name="jobs_job_check"),
@@ -96,6 +100,9 @@ class JobAdmin(ModelAdmin):
             path("<int:object_id>/resume/", on_job(resume, steers=True), name="jobs_job_resume"),
             path("<int:object_id>/hold/", on_job(hold, steers=True), name="jobs_job_hold"),
             path("<int:object_id>/release/", on_job(release, steers=True), name="jobs_job_release"),
+            path("<int:object_id>/put/", on_job(put), name="jobs_job_put"),
+            path("<int:object_id>/release_chain/", on_job(release_chain), name="jobs_job_release_chain"),
+            path("<int:object_id>/cancel_chain/", on_job(cancel_chain), name="jobs_job_cancel_chain"),
             path("<int:object_id>/keep/", on_job(keep_files, steers=True), name="jobs_job_keep"),
         ]
         return [*pages, *super().get_urls()]

@@ -3,13 +3,17 @@
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs.admin.durations import running_time, short_duration, waiting_time
 from jobs.admin.job_columns import STATUS_COLOURS
-from jobs.admin.permissions import may_steer, may_submit
+from jobs.admin.permissions import may_operate, may_steer, may_submit
 from jobs.models import Job
+from jobs.services.chain import BADLY, blocked_chain
+from jobs.services.forecast import expected_starts
 from jobs.services.reasons import waiting_reasons
+from jobs.worker.time_limit import seconds_used, spelled
 
 RECENT = 20
 
@@ -25,9 +29,41 @@ def header_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "ran": running_time(job),
         "usable_checkpoint": job.checkpoint_step is not None,
         "may_steer": may_steer(request.user, job),
+        "may_operate": may_operate(request.user),
+        "devices": devices(job),
+        "starts": expected_starts(timezone.now()).get(job.pk) if job.status == Job.Status.QUEUED else None,
+        "time_limit": time_limit(job),
+        **chain_context(request, job),
         "may_add": may_submit(request.user),
         "may_save_config": request.user.has_perm("jobs.add_trainingconfig"),
     }
+
+
+def devices(job: Job) -> str:
+    """Return the devices of the last attempt, or what the job asks for."""
+    last = job.attempts.order_by("number").last()
+    if last is not None and job.status not in Job.WAITING:
+        return ", ".join(str(device) for device in last.devices.all()) or str(last.device or "")
+    asked = job.device or job.device_label or job.get_device_request_display()
+    return f"{job.device_count} × {asked}" if job.device_count > 1 else str(asked)
+
+
+def time_limit(job: Job) -> str:
+    """Return the time limit and how much of it is used, or nothing without one."""
+    if job.time_limit is None:
+        return ""
+    used = int(seconds_used(job, timezone.now()) / 60)
+    return _("%(limit)s, of which %(used)s are used") % {"limit": spelled(job.time_limit), "used": spelled(used)}
+
+
+def chain_context(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """Return the jobs that wait in vain for this one, or for the one that this one waits for."""
+    parent = job.depends_on if job.status in Job.WAITING and job.depends_on else job
+    if parent != job and (parent.status not in BADLY or job.dependency_rule == Job.DependencyRule.ANY_END):
+        return {}
+    chain = blocked_chain(parent)
+    may = all(may_steer(request.user, child) for child in chain)
+    return {"chain": chain, "chain_parent": parent, "may_steer_chain": may}
 
 
 def time_left(job: Job) -> str:

@@ -68,7 +68,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
     They are of its parameters, and of its time limit, of which nothing is used then.
 
     Raises:
-        NotPossible: the job is not finished.
+        NotPossible: the job is not finished, or its checkpoint was removed meanwhile.
         ValidationError: a change is not allowed or out of bounds; messages by field name.
     """
     parameters = dict(changes or {})
@@ -76,8 +76,9 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
     if wrong := wrong_time_limit(time_limit):
         raise ValidationError({"time_limit": wrong})
     config = _changed_config(job, parameters)
+    goes_on = job.checkpoint_step is not None
     with transaction.atomic():
-        if job.checkpoint_step is None:  # it starts over, and needs what it started from
+        if not goes_on:  # it starts over, and needs what it started from
             hold_weights(config.model_dump(mode="json"), start_from=job.start_from)
         _move(
             job,
@@ -95,11 +96,14 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
             advice="",
             result={},
             requeues=0,
+            place=0,
             queued_at=timezone.now(),
             finished_at=None,
             cancel_requested_at=None,
             cancel_requested_by=None,
         )
+        if goes_on and job.checkpoint_step is None:  # nobody held what it starts from now
+            raise NotPossible(f"the checkpoint of job {job.pk} was removed meanwhile; resume it again to start over")
 
 
 def request_yield(job: Job, reason: str, *, by: User | None = None) -> bool:
