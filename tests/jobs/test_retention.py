@@ -159,6 +159,17 @@ def test_a_parent_that_failed_may_be_resumed_and_then_needs_what_it_started_from
     assert needed_jobs() == {child.pk: child.pk, parent.pk: child.pk, grandparent.pk: parent.pk}
 
 
+def test_a_job_is_not_resumed_from_a_checkpoint_that_a_rule_removed_meanwhile():
+    parent = ended(days=40)
+    seen = ended(days=30, status="failed", depends_on=parent, start_from="job", checkpoint_step=5)
+    apply(rule(), by=None)
+    with pytest.raises(NotPossible, match="was removed meanwhile"):
+        resume_job(seen, by=None)
+    assert Job.objects.get(pk=seen.pk).status == "failed"
+    with pytest.raises(ValidationError, match=f"the weights of job {parent.pk} were removed"):
+        resume_job(Job.objects.get(pk=seen.pk), by=None)
+
+
 def test_a_parent_that_succeeded_and_is_only_waited_for_is_not_needed():
     parent = ended()
     child = queued(depends_on=parent)
