@@ -40,6 +40,10 @@ class DeviceAdmin(OperatedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Device]:
         return devices_with_state()
 
+    def save_model(self, request: HttpRequest, obj: Device, form: Any, change: bool) -> None:
+        """Write the labels alone: since the row was read a job may have started on it, or ended."""
+        obj.save(update_fields=["labels"])
+
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         return (*self.list_display, "row_actions") if may_operate(request.user) else self.list_display
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin import site
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from jobs.models import Attempt, Device, Event, Host, Job, Worker
 from tests.jobs.admin.conftest import member, told
+from tests.jobs.rows import queued
 
 LIST = "/admin/jobs/device/"
 PAGES = ["", "{}/change/"]
@@ -193,3 +195,12 @@ def test_who_sees_jobs_reads_devices_and_nobody_adds_or_deletes_one(viewer, mei,
         assert browse(reader).post(page, {"labels": "mine"}).status_code == 403
     assert browse(boss).get(f"{LIST}add/").status_code == 403
     assert browse(boss).post(f"{LIST}{device.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_labels_that_are_saved_while_a_job_starts_do_not_take_its_device_away(device):
+    as_read = Device.objects.get(pk=device.pk)
+    occupy(device, queued())
+    as_read.labels = "quiet"
+    site._registry[Device].save_model(None, as_read, None, change=True)
+    device.refresh_from_db()
+    assert (device.labels, device.attempt is not None) == ("quiet", True)
