@@ -194,8 +194,10 @@ UNFOLD = {
                         "permission": sees_jobs,
                         "icon": "list_alt",
                         "link": reverse_lazy("admin:jobs_job_changelist"),
-                        # The theme would mark this one for "Add job" as well.
-                        "active": lambda request: "/jobs/job/" in request.path and not request.path.endswith(("/add/", "/queue/")),
+                        # The theme would mark this one for "Add job" and "In order" as well.
+                        "active": lambda request: (
+                            "/jobs/job/" in request.path and not request.path.endswith(("/add/", "/queue/"))
+                        ),
                     },
                     {
                         "title": _("Add job"),
