@@ -2,6 +2,7 @@
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 
 from jobs.models import Event, Job
 from jobs.services.events import record
@@ -14,21 +15,16 @@ BADLY = tuple(status for status in Job.FINISHED if status != Job.Status.COMPLETE
 def chain_of(job: Job) -> list[Job]:
     """Return the waiting jobs that wait for ``job`` or for one another, nearest first."""
     found: dict[int, Job] = {}
-    level = [job.pk]
+    level = _waiting_for(job)
     while level:
-        waiting = Job.objects.filter(depends_on__in=level, status__in=Job.WAITING).exclude(pk__in=found)
-        new = {child.pk: child for child in waiting.select_related("owner").order_by("pk")}
-        found |= new
-        level = list(new)
+        found |= {child.pk: child for child in level}
+        level = list(_waiting(depends_on__in=level).exclude(pk__in=found))
     return list(found.values())
 
 
 def blocked_chain(job: Job) -> list[Job]:
-    """Return the chain of a job that ended badly, without those that start after any end."""
-    if job.status not in BADLY:
-        return []
-    direct = {child.pk for child in _blocked_by(job)}
-    return chain_of(job) if direct else []
+    """Return the chain of a job that ended badly; nothing waits in vain for another."""
+    return chain_of(job) if job.status in BADLY else []
 
 
 @transaction.atomic
@@ -57,16 +53,28 @@ def cancel_chain(parent: Job, *, by: User | None) -> list[Job]:
     """Cancel every waiting job of the chain behind ``parent``; return them.
 
     Raises:
-        NotPossible: nothing waits for it, or one of them started meanwhile; then none was cancelled.
+        NotPossible: nothing waits for it.
     """
     chain = chain_of(parent)
     if not chain:
         raise NotPossible(f"no job waits for job {parent.pk}")
-    for child in sorted(chain, key=lambda child: child.pk):
+    for child in sorted(chain, key=lambda child: child.pk):  # in the order in which all lock jobs
         request_cancel(child, by=by)
     return chain
 
 
+def _waiting_for(job: Job) -> list[Job]:
+    """Return what waits for ``job`` itself: once that has ended, only who needs the success that it had not."""
+    if not job.is_finished:
+        return list(_waiting(depends_on=job))
+    return _blocked_by(job)
+
+
 def _blocked_by(parent: Job) -> list[Job]:
-    waiting = parent.dependents.filter(status__in=Job.WAITING, dependency_rule=Job.DependencyRule.SUCCESS)
-    return list(waiting.order_by("pk")) if parent.status in BADLY else []
+    if parent.status not in BADLY:
+        return []
+    return list(_waiting(depends_on=parent, dependency_rule=Job.DependencyRule.SUCCESS))
+
+
+def _waiting(**which: object) -> QuerySet[Job]:
+    return Job.objects.filter(status__in=Job.WAITING, **which).select_related("owner").order_by("pk")

@@ -4,7 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.models import Attempt, Device, Job, Worker
-from jobs.services.lifecycle import start_attempt
+from jobs.services.attempts import start_attempt
 from jobs.services.placement import plan
 from jobs.services.schedule import queue_state
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, close_old_connections, connection
 
 from jobs.models import Attempt, Job, Worker
-from jobs.services.lifecycle import Fenced
+from jobs.services.attempts import Fenced
 from jobs.worker.ship import Shipper
 from jobs.worker.time_limit import TimeLimit
 

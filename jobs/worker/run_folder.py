@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.models import Attempt, Event, Host
+from jobs.services.attempts import resumed
 from jobs.services.hosts import home_id
-from jobs.services.lifecycle import resumed
 from jobs.worker.outcome import DONE, read_result
 from trainers.paths import resolve_path
 

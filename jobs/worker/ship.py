@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, LogChunk, Metric, Sample
-from jobs.services.lifecycle import Fenced
+from jobs.services.attempts import Fenced
 from jobs.worker.disk import folder_bytes
 from jobs.worker.tail import LogTail, RowTail
 

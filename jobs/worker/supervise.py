@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
 
 from jobs.models import Artifact, Attempt, Job
-from jobs.services.lifecycle import Fenced, finish_attempt, requeue_attempt
+from jobs.services.attempts import Fenced, finish_attempt, requeue_attempt
 from jobs.worker.artifacts import bring_results, register
 from jobs.worker.diagnosis import explain
 from jobs.worker.disk import folder_bytes

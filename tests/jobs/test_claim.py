@@ -8,8 +8,9 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Limit, Metric
+from jobs.services.attempts import Fenced, finish_attempt, requeue_attempt, start_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import Fenced, finish_attempt, hold_job, requeue_attempt, start_attempt
+from jobs.services.lifecycle import hold_job
 from jobs.services.schedule import queue_state
 from tests.jobs.rows import person, queued, worker
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, time
 import pytest
 
 from jobs.models import Attempt, Event, Job, Window
+from jobs.services.attempts import requeue_attempt
 from jobs.services.claim import claim_next
 from jobs.services.closing import yield_closed
-from jobs.services.lifecycle import requeue_attempt
 from jobs.services.reasons import waiting_reasons
 from tests.jobs.rows import queued, worker
 

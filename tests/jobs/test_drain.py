@@ -3,9 +3,10 @@
 import pytest
 
 from jobs.models import Attempt, Device, Event, Job
+from jobs.services.attempts import requeue_attempt
 from jobs.services.claim import claim_next
 from jobs.services.drain import drain_device, resume_device
-from jobs.services.lifecycle import NotPossible, requeue_attempt
+from jobs.services.lifecycle import NotPossible
 from jobs.services.reasons import waiting_reasons
 from tests.jobs.rows import person, queued, worker
 

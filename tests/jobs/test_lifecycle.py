@@ -3,19 +3,10 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from jobs.models import Attempt, Event, Job
+from jobs.models import Attempt, Event, Job, Limit
+from jobs.services.attempts import finish_attempt, requeue_attempt, resumed
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import (
-    NotPossible,
-    finish_attempt,
-    hold_job,
-    release_job,
-    request_cancel,
-    request_yield,
-    requeue_attempt,
-    resume_job,
-    resumed,
-)
+from jobs.services.lifecycle import NotPossible, hold_job, release_job, request_cancel, request_yield, resume_job
 from tests.jobs.rows import person, queued, worker
 
 pytestmark = pytest.mark.django_db
@@ -176,3 +167,13 @@ def test_the_cause_of_a_cancelled_run_says_by_whom_and_where_it_can_continue():
     finish_attempt(attempt, Attempt.Outcome.CANCELLED, cause="checkpoint at step 40", result=None)
     job.refresh_from_db()
     assert job.cause == f"cancelled by {asker.get_username()}; checkpoint at step 40"
+
+
+def test_resuming_counts_as_waiting_too():
+    job = queued()
+    finish_attempt(claim_next(worker()), Attempt.Outcome.FAILED, cause="it broke", result={})
+    Limit.objects.create(person=None, max_queued=1)
+    queued()
+    with pytest.raises(ValidationError, match="limit of waiting jobs is 1"):
+        resume_job(job, by=person())
+    assert Job.objects.get(pk=job.pk).status == Job.Status.FAILED

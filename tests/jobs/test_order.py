@@ -4,8 +4,9 @@ import pytest
 from django.utils import timezone
 
 from jobs.models import Attempt, Event, Job
+from jobs.services.attempts import finish_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import NotPossible, finish_attempt, hold_job, resume_job
+from jobs.services.lifecycle import NotPossible, hold_job, resume_job
 from jobs.services.order import give_back_place, move, queue_order, run_next
 from jobs.services.placement import plan
 from jobs.services.schedule import queue_state

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from jobs.models import Attempt, Job
 from jobs.services import sweep
+from jobs.services.attempts import Fenced, finish_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import Fenced, finish_attempt, request_cancel
+from jobs.services.lifecycle import request_cancel
 from jobs.services.sweep import Sweeper, reap_expired, reap_left_behind, take_over
 from tests.jobs.rows import person, queued, worker
 

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from jobs.models import Job
+from jobs.services.attempts import finish_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import finish_attempt
 from jobs.storage import signature
 from tests.jobs.rows import queued, worker
 

@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 
 from jobs.models import Host, Job, Worker
+from jobs.services.attempts import requeue_attempt
 from jobs.services.claim import claim_next
 from jobs.services.hosts import home_id
-from jobs.services.lifecycle import requeue_attempt
 from jobs.worker.run_folder import add_line, owner_of, prepare_folder, tell_start_over
 from tests.jobs.rows import queued, worker
 

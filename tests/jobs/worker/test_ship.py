@@ -5,8 +5,8 @@ import json
 import pytest
 
 from jobs.models import Attempt, LogChunk, Metric
+from jobs.services.attempts import Fenced, requeue_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import Fenced, requeue_attempt
 from jobs.worker.ship import Shipper
 from tests.jobs.rows import queued, worker
 

@@ -6,8 +6,9 @@ import pytest
 from django.utils import timezone
 
 from jobs.models import Attempt, Job
+from jobs.services.attempts import finish_attempt, requeue_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import finish_attempt, requeue_attempt, resume_job
+from jobs.services.lifecycle import resume_job
 from jobs.services.sweep import take_over
 from jobs.worker.time_limit import TimeLimit, seconds_used, spelled
 from tests.jobs.rows import person, queued, worker

@@ -3,8 +3,9 @@
 import pytest
 
 from jobs.models import Artifact, Attempt, Job
+from jobs.services.attempts import finish_attempt
 from jobs.services.claim import claim_next
-from jobs.services.lifecycle import finish_attempt, resume_job
+from jobs.services.lifecycle import resume_job
 from jobs.worker.outcome import Asked, Wish
 from jobs.worker.weights import missing_weights
 from tests.jobs.rows import person, queued, worker
