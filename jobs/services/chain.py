@@ -53,7 +53,7 @@ def cancel_chain(parent: Job, *, by: User | None) -> list[Job]:
     """Cancel every waiting job of the chain behind ``parent``; return them.
 
     Raises:
-        NotPossible: nothing waits for it.
+        NotPossible: nothing waits for it, or one of them ended meanwhile; then none was cancelled.
     """
     chain = chain_of(parent)
     if not chain:

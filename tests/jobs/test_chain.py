@@ -83,3 +83,21 @@ def test_a_cancelled_chain_leaves_nothing_waiting(chain):
     assert set(rows) == {("cancelled", "cancelled by bob")}
     with pytest.raises(NotPossible, match=f"no job waits for job {parent.pk}"):
         cancel_chain(parent, by=person())
+
+
+def test_who_waits_only_for_an_end_that_came_is_no_part_of_the_chain(chain):
+    parent, first, second, third = chain
+    free = queued(depends_on=parent, dependency_rule=Job.DependencyRule.ANY_END)
+    assert chain_of(parent) == [first, second, third]
+    cancel_chain(parent, by=person())
+    free.refresh_from_db()
+    assert free.status == Job.Status.QUEUED
+
+
+def test_behind_a_job_that_succeeded_nothing_is_cancelled(chain):
+    parent, first, *_ = chain
+    end(parent, Job.Status.COMPLETED)
+    with pytest.raises(NotPossible, match=f"no job waits for job {parent.pk}"):
+        cancel_chain(parent, by=person())
+    first.refresh_from_db()
+    assert first.status == Job.Status.QUEUED

@@ -28,12 +28,19 @@ def test_both_pages_offer_the_chain_and_the_failed_one_says_what_to_do(job, chil
     assert "Use a smaller batch." in browse(viewer).get(address(job)).content.decode()
 
 
-def test_the_owner_releases_and_cancels(job, child, mei, browse):
+def test_the_owner_releases_the_chain(job, child, mei, browse):
     client = browse(mei)
     assert told(client.post(address(job, "release_chain"))) == ["1 job waits no longer."]
     child.refresh_from_db()
     assert child.dependency_rule == Job.DependencyRule.ANY_END
+    assert address(job, "cancel_chain") not in client.get(address(job)).content.decode()
+
+
+def test_the_owner_is_asked_and_cancels_the_chain(job, child, mei, browse):
+    client = browse(mei)
     assert "child" in client.get(address(job, "cancel_chain")).content.decode()
+    child.refresh_from_db()
+    assert child.status == Job.Status.QUEUED
     assert told(client.post(address(job, "cancel_chain"))) == ["1 job was cancelled."]
     child.refresh_from_db()
     assert child.status == Job.Status.CANCELLED
