@@ -61,7 +61,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
 
     Raises:
         NotPossible: the job is not finished, or its checkpoint was removed meanwhile.
-        ValidationError: a change is not allowed or out of bounds, or too many jobs of its owner wait; messages by field.
+        ValidationError: a change is not allowed or out of bounds, or its owner has too many jobs waiting; by field.
     """
     parameters = dict(changes or {})
     time_limit = parameters.pop("time_limit", job.time_limit)
@@ -70,6 +70,7 @@ def resume_job(job: Job, *, by: User | None, changes: dict[str, Any] | None = No
     config = _changed_config(job, parameters)
     goes_on = job.checkpoint_step is not None
     with transaction.atomic():
+        refuse_more_waiting(job.owner)
         if not goes_on:  # it starts over, and needs what it started from
             hold_weights(config.model_dump(mode="json"), start_from=job.start_from)
         _move(
