@@ -35,8 +35,9 @@ def status(job: Job) -> tuple[str, str]:
 @display(description=_("why"), empty_value="")
 def reason(job: Job) -> SafeString:
     text = getattr(job, "reason", job.cause)
+    title = "\n".join(filter(None, (text, job.advice)))
     unfinished = format_html("{}", "data-unfinished") if not job.is_finished else ""
-    return format_html('<span class="ns-reason" title="{}" {}>{}</span>', text, unfinished, text)
+    return format_html('<span class="ns-reason" title="{}" {}>{}</span>', title, unfinished, text)
 
 
 @display(description=_("owner"), ordering="owner__username")
@@ -46,11 +47,16 @@ def owner(job: Job) -> str:
 
 @display(description=_("device"))
 def device(job: Job) -> str:
-    """Return where the last attempt ran, else what was asked."""
+    """Return where the last attempt ran, else what was asked; of several devices how many."""
     attempts = list(job.attempts.all())
     if attempts and attempts[-1].device:
-        return attempts[-1].device.name
-    return job.device.name if job.device else str(job.get_device_request_display())
+        return several(attempts[-1].device.name, attempts[-1].device_count)
+    return several(job.device or job.device_label or job.get_device_request_display(), job.device_count)
+
+
+def several(device: object, count: int) -> str:
+    """Return a device with how many of its kind, where it is more than one."""
+    return f"{count} × {device}" if count > 1 else str(device)
 
 
 @display(description=_("progress"))

@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs.admin.durations import running_time, short_duration, waiting_time
-from jobs.admin.job_columns import STATUS_COLOURS
+from jobs.admin.job_columns import STATUS_COLOURS, several
 from jobs.admin.permissions import may_operate, may_steer, may_submit
 from jobs.models import Job
 from jobs.services.chain import BADLY, blocked_chain
@@ -44,8 +44,7 @@ def devices(job: Job) -> str:
     last = job.attempts.order_by("number").last()
     if last is not None and job.status not in Job.WAITING:
         return ", ".join(str(device) for device in last.devices.all()) or str(last.device or "")
-    asked = job.device or job.device_label or job.get_device_request_display()
-    return f"{job.device_count} × {asked}" if job.device_count > 1 else str(asked)
+    return several(job.device or job.device_label or job.get_device_request_display(), job.device_count)
 
 
 def time_limit(job: Job) -> str:

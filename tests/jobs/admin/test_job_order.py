@@ -44,6 +44,17 @@ def test_an_operator_moves_a_job_and_stays_on_the_queue(job, mei, operator, brow
     assert [row["job"] for row in rows] == [jobs["ABC".index(name)] for name in expected]
 
 
+def test_the_page_of_a_waiting_job_has_the_same_buttons_for_operators_only(job, mei, operator, browse):
+    address = f"/admin/jobs/job/{job.pk}/change/"
+    offered = ["Run next", f"Move job {job.pk} up", f"Move job {job.pk} down"]
+    shown = browse(operator).get(address).content.decode()
+    assert [button for button in (*offered, "Back to the rules") if button in shown] == offered
+    assert not any(button in browse(mei).get(address).content.decode() for button in offered)
+    answer = browse(operator).post(f"/admin/jobs/job/{job.pk}/put/", {"to": "next"})
+    assert answer.url == address
+    assert "Back to the rules" in browse(operator).get(address).content.decode()
+
+
 def test_nobody_else_moves_a_job_not_even_its_owner(job, mei, viewer, stranger, operator, browse):
     address = f"/admin/jobs/job/{job.pk}/put/"
     answers = [browse(user).post(address, {"to": "next"}).status_code for user in (mei, viewer, stranger)]
