@@ -2,9 +2,10 @@
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from jobs.models import Attempt, Event, Job, Limit
-from jobs.services.attempts import finish_attempt, requeue_attempt, resumed
+from jobs.services.attempts import finish_attempt, requeue_attempt, resumed, start_attempt
 from jobs.services.claim import claim_next
 from jobs.services.lifecycle import NotPossible, hold_job, release_job, request_cancel, request_yield, resume_job
 from tests.jobs.rows import person, queued, worker
@@ -177,3 +178,35 @@ def test_resuming_counts_as_waiting_too():
     with pytest.raises(ValidationError, match="limit of waiting jobs is 1"):
         resume_job(job, by=person())
     assert Job.objects.get(pk=job.pk).status == Job.Status.FAILED
+
+
+def test_resuming_a_cancelled_job_clears_its_end_its_restarts_and_the_wish_to_cancel():
+    job = queued()
+    request_cancel(job, by=person())
+    Job.objects.filter(pk=job.pk).update(requeues=3)
+    resume_job(job, by=None)
+    assert (job.finished_at, job.requeues, job.cancel_requested_at, job.cancel_requested_by) == (None, 0, None, None)
+    assert claim_next(worker()).job == job
+
+
+def test_a_job_that_shall_be_cancelled_does_not_start():
+    job = queued()
+    Job.objects.filter(pk=job.pk).update(cancel_requested_at=timezone.now())
+    assert start_attempt(job, worker()) is None
+
+
+def test_a_device_that_another_attempt_holds_starts_nothing_and_the_job_goes_on_waiting():
+    queued()
+    holder = claim_next(worker())
+    job = queued()
+    assert start_attempt(job, holder.worker) is None
+    job.refresh_from_db()
+    assert (job.status, job.attempts.count()) == (Job.Status.QUEUED, 0)
+
+
+def test_a_reason_to_yield_is_cut_to_what_the_column_holds():
+    queued()
+    job = claim_next(worker()).job
+    request_yield(job, "x" * 300)
+    job.refresh_from_db()
+    assert job.yield_reason == "x" * 200

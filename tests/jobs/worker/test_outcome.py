@@ -164,3 +164,8 @@ def test_what_the_kernel_killed_elsewhere_explains_no_other_error(tmp_path):
 def test_a_result_with_numbers_that_no_database_keeps_is_read_without_them(tmp_path):
     (tmp_path / "result.json").write_text('{"last": {"loss": NaN}, "error": "a\\u0000b"}')
     assert read_result(tmp_path) == {"last": {"loss": None}, "error": "a\ufffdb"}
+
+
+def test_a_result_that_is_no_object_counts_as_none(tmp_path):
+    (tmp_path / "result.json").write_text("[1]")
+    assert read_result(tmp_path) is None

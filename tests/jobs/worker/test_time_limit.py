@@ -142,3 +142,9 @@ def test_a_limit_that_is_raised_while_the_job_runs_warns_anew(tmp_path):
 @pytest.mark.parametrize(("minutes", "words"), [(480, "8 h"), (90, "1 h 30 min"), (5, "5 min"), (0, "0 min")])
 def test_minutes_are_said_in_hours(minutes, words):
     assert spelled(minutes) == words
+
+
+def test_an_attempt_that_still_runs_counts_up_to_now():
+    attempt = running(10)
+    earlier(attempt, seconds=90)
+    assert seconds_used(attempt.job, attempt.started_at + timedelta(seconds=90)) == 90
