@@ -17,7 +17,7 @@ from jobs.forms.device_choice import requested_device
 from jobs.forms.path_checks import weight_warnings
 from jobs.forms.queue_form import QueueForm
 from jobs.models import Job
-from jobs.services.submit import Submission
+from jobs.services.submission import Submission
 from trainers.configs import PathKind, TrainConfig
 
 RECENT = 200

@@ -2,13 +2,11 @@
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.models import Job
+from jobs.services.submission import Submission
 from trainers.configs import TrainConfig
-
-if TYPE_CHECKING:
-    from jobs.services.submit import Submission
 
 # What changes no duration. A parameter that is not named here counts, so a new one does.
 # fmt: off
@@ -24,7 +22,7 @@ NUMBER_OF_STEPS = frozenset(("epochs", "max_steps", "stop_at"))
 SIZE = ("hidden_size", "num_hidden_layers", "use_moe", "num_attention_heads", "num_key_value_heads")
 
 
-def duration_keys(config: TrainConfig, asked: "Job | Submission") -> dict[str, str]:
+def duration_keys(config: TrainConfig, asked: Job | Submission) -> dict[str, str]:
     """Return a job's ``cost_key`` (it takes as long as) and ``pace_key`` (its steps take as long as).
 
     Of another job's weights that it starts from the size counts, not whose they are.

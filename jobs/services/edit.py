@@ -13,7 +13,8 @@ from jobs.models import Event, Job
 from jobs.services.events import record
 from jobs.services.lifecycle import CHANGEABLE_ON_RESUME, refusal
 from jobs.services.needs import hold_weights, named_runs
-from jobs.services.submit import Submission, asked_columns, config_for, frozen_command
+from jobs.services.submission import Submission
+from jobs.services.submit import asked_columns, config_for, frozen_command
 from jobs.services.wake import wake_workers
 from jobs.services.wishes import wrong_priority
 

@@ -1,22 +1,20 @@
 """Turn what a person asked into a queued job: validate, freeze, record, wake."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pydantic
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from jobs.models import Batch, Device, Event, Job, Window
+from jobs.models import Event, Job
 from jobs.services.duration_keys import duration_keys
 from jobs.services.events import record
 from jobs.services.limits import refuse_more_waiting
 from jobs.services.needs import hold_weights
 from jobs.services.revision import code_revision
+from jobs.services.submission import Submission
 from jobs.services.wake import wake_workers
 from jobs.services.wishes import refused_wishes, wrong_priority
 from trainers.cli import command_line, field_errors
@@ -24,30 +22,6 @@ from trainers.configs import TRAINING_TYPES, PathKind, TrainConfig, about
 from trainers.paths import PathRefused, confine_path
 
 OFF = "none"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Submission:
-    """Everything that is asked of one job."""
-
-    training_type: str
-    params: dict[str, Any]
-    owner: User
-    name: str = ""
-    batch: Batch | None = None
-    start_from: str = Job.StartFrom.RULE
-    depends_on: Job | None = None
-    dependency_rule: str = Job.DependencyRule.SUCCESS
-    device_request: str = Job.DeviceRequest.ANY
-    device: Device | None = None
-    device_label: str = ""
-    device_count: int = 1
-    not_before: datetime | None = None
-    window: Window | None = None
-    time_limit: int | None = None  # minutes
-    priority: int = Job.Priority.NORMAL
-    submission_key: str | None = None
-    hold: bool = False
 
 
 def submit_job(submission: Submission) -> Job:

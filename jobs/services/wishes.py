@@ -1,20 +1,18 @@
 """What may be wished for a job beside its parameters, and what cannot be."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
-
-if TYPE_CHECKING:
-    from jobs.services.submit import Submission
+from jobs.services.submission import Submission
 
 LONGEST_LIMIT = 527_040  # minutes: a year
 MOST_DEVICES = 128  # of one host
 
 
-def refused_wishes(submission: "Submission") -> dict[str, list[str]]:
+def refused_wishes(submission: Submission) -> dict[str, list[str]]:
     """Return what is wrong with what a submission wishes, by field name."""
     wrong = _refused_start(submission) | _refused_devices(submission)
     if submission.priority not in Job.Priority.values:
@@ -44,7 +42,7 @@ def wrong_priority(person: User, priority: int) -> dict[str, list[str]]:
     return {"priority": [told % {"person": person}]}
 
 
-def _refused_start(submission: "Submission") -> dict[str, list[str]]:
+def _refused_start(submission: Submission) -> dict[str, list[str]]:
     wrong: dict[str, list[str]] = {}
     init_path = submission.params.get("init_path")
     if submission.start_from == Job.StartFrom.FOLDER and not init_path:
@@ -56,7 +54,7 @@ def _refused_start(submission: "Submission") -> dict[str, list[str]]:
     return wrong
 
 
-def _refused_devices(submission: "Submission") -> dict[str, list[str]]:
+def _refused_devices(submission: Submission) -> dict[str, list[str]]:
     wrong: dict[str, list[str]] = {}
     if (submission.device_request == Job.DeviceRequest.NAMED) != (submission.device is not None):
         wrong["device"] = [_("choose a device exactly when a named device is asked for")]

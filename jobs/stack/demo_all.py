@@ -6,7 +6,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from jobs.models import Batch, Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from jobs.stack.demo_batch import GRPO, MODEL, SFT, Claim, Demo, submit_from
 
 # What is particular to an algorithm that learns from its own completions is not its data and its model.

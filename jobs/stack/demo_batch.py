@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from jobs.models import Batch, Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 
 ACCURACY = "eval/greedy_accuracy"
 

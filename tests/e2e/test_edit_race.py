@@ -16,7 +16,7 @@ django.setup()
 from django.core.exceptions import ValidationError
 from jobs.models import Job
 from jobs.services.edit import edit_job
-from jobs.services.submit import Submission
+from jobs.services.submission import Submission
 from tests.jobs.rows import SMALL, person, queued
 
 def edit(job, parent):

@@ -105,7 +105,8 @@ def test_a_running_job_goes_back_to_the_queue_and_on_after_the_next_start(start)
 
 _SUBMIT = """
 from django.contrib.auth.models import User
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 params = dict(from_weight="none", data_path="../dataset/sft-mini.jsonl", save_dir="runs/weights", batch_size=64,
     hidden_size=64, num_hidden_layers=2, max_steps=150, log_interval=1, save_interval=1000, num_workers=0)
 submit_job(Submission(training_type="sft", params=params, owner=User.objects.get()))

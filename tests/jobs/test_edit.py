@@ -10,7 +10,7 @@ from jobs.models import Event, Job, Limit, Window
 from jobs.services.claim import claim_next
 from jobs.services.edit import edit_job
 from jobs.services.lifecycle import NotPossible, hold_job
-from jobs.services.submit import Submission
+from jobs.services.submission import Submission
 from tests.jobs.rows import SMALL, person, queued, worker
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from jobs.models import Event, Job
-from jobs.services.submit import Submission, config_for
+from jobs.services.submission import Submission
+from jobs.services.submit import config_for
 from tests.jobs.rows import SMALL, person, queued, worker
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,8 @@ import json
 from django.contrib.auth.models import User
 from django.db import connection
 from jobs.models import Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 params = dict(from_weight="none", data_path="../dataset/sft-mini.jsonl", save_dir="runs/weights", batch_size=8,
     hidden_size=64, num_hidden_layers=2, max_steps=4, log_interval=1, num_workers=0)
 job = Job.objects.first() or submit_job(Submission(training_type="sft", params=params, owner=User.objects.get()))

@@ -9,7 +9,8 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from jobs.models import Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 
 SFT = {"data_path": "../dataset/sft-mini.jsonl", "from_weight": "none"}
 

@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.models import Attempt, Batch, Device, Event, Host, Job, Worker
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from tests.jobs.admin.conftest import SFT
 
 

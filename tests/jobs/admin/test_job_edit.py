@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 
 from jobs.models import Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from tests.jobs.admin.conftest import ADD, SFT, errors_of, member, posted, told
 
 

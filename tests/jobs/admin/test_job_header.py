@@ -6,7 +6,8 @@ from datetime import time, timedelta
 from django.utils import timezone
 
 from jobs.models import Attempt, Device, Job, Window
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from tests.jobs.admin.conftest import SFT
 from tests.jobs.rows import worker
 

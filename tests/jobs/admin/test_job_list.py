@@ -6,7 +6,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.models import Attempt, Batch, Device, Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from tests.jobs.admin.conftest import SFT
 
 LIST = "/admin/jobs/job/"

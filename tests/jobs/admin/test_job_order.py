@@ -3,7 +3,8 @@
 import pytest
 
 from jobs.models import Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 from tests.jobs.admin.conftest import SFT, member, told
 from tests.jobs.rows import worker
 

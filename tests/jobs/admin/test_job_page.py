@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from jobs.admin.job_page import result_rows
 from jobs.models import Artifact, Attempt, Event, Job
-from jobs.services.submit import Submission, submit_job
+from jobs.services.submission import Submission
+from jobs.services.submit import submit_job
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
