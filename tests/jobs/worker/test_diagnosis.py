@@ -6,13 +6,21 @@ import pytest
 
 from jobs.models import Attempt, FailurePattern, Job
 from jobs.services.claim import claim_next
-from jobs.worker import diagnosis
+from jobs.worker import diagnosis, link
 from jobs.worker.diagnosis import explain, place_of
 from jobs.worker.outcome import classify
 from jobs.worker.supervise import record_end
 from tests.jobs.rows import queued, worker
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def connection_of_the_test(monkeypatch):
+    """Let nobody renew the connection that holds the test's transaction: PostgreSQL would roll it back."""
+    monkeypatch.setattr(link, "close_old_connections", lambda: None)
+
+
 HALF = "--batch_size 8 --accumulation_steps 16 gives the same result in less memory"
 
 
