@@ -192,7 +192,10 @@ def kill_tree(child: Child) -> None:
 
 
 def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it may go between any two questions
+        return True
 
 
 def wait_until_registered(worker: Child) -> None:
