@@ -15,7 +15,7 @@ from jobs.admin.permissions import may_operate, may_see, may_submit
 from jobs.models import Device, Host, Job
 from jobs.services.forecast import expected_starts
 from jobs.services.next_in_line import next_in_line
-from jobs.services.placement import Plan, plan
+from jobs.services.placement import Plan, State, plan
 from jobs.services.reasons import waiting_reasons
 from jobs.services.schedule import queue_state
 
@@ -49,8 +49,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add what the first page shows; unfold calls this."""
     if not may_see(request.user):
         return context
-    now = timezone.now()
-    state = queue_state(now)
+    state = queue_state(timezone.now())
     made = plan(state)
     devices = device_rows(next_in_line(state, made))
     return context | {
@@ -58,7 +57,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "devices": devices,
         "served": any(vars(row.device)["served"] for row in devices),
         "paused_hosts": Host.objects.exclude(paused_reason=""),
-        "waiting": waiting_rows(made, now),
+        "waiting": waiting_rows(state, made),
         "waiting_count": Job.objects.filter(status__in=Job.WAITING).count(),
         "finished": _jobs().filter(status__in=Job.FINISHED).order_by("-finished_at", "-id")[:SHOWN],
         "may_see": True,
@@ -85,11 +84,11 @@ def _device_row(device: Device, next_job: Job | None) -> DeviceRow:
     )
 
 
-def waiting_rows(made: Plan, now: datetime) -> list[WaitingRow]:
+def waiting_rows(state: State, made: Plan) -> list[WaitingRow]:
     """Return the first jobs of the queue in the plan's order, then those that something else keeps."""
     place = Case(*[When(pk=pk, then=n) for pk, n in list(made.positions.items())[:SHOWN]], default=SHOWN + 1)
     jobs = list(_jobs().filter(status__in=Job.WAITING).order_by(place, "id")[:SHOWN])
-    reasons, starts = waiting_reasons(jobs, made), expected_starts(now)
+    reasons, starts = waiting_reasons(jobs, made), expected_starts(state)
     return [WaitingRow(job=job, reason=reasons.get(job.pk, ""), starts=starts.get(job.pk)) for job in jobs]
 
 

@@ -12,7 +12,9 @@ from jobs.admin.permissions import may_operate, may_steer, may_submit
 from jobs.models import Job
 from jobs.services.chain import BADLY, blocked_chain
 from jobs.services.forecast import expected_starts
+from jobs.services.placement import plan
 from jobs.services.reasons import waiting_reasons
+from jobs.services.schedule import queue_state
 from jobs.worker.time_limit import seconds_used, spelled
 
 RECENT = 20
@@ -20,10 +22,11 @@ RECENT = 20
 
 def header_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     """Return what ``job_header.html`` shows."""
+    state = queue_state(timezone.now()) if job.status in Job.WAITING else None
     return {
         "job": job,
         "colour": STATUS_COLOURS[Job.Status(job.status)],
-        "reason": waiting_reasons([job]).get(job.pk, job.cause),
+        "reason": waiting_reasons([job], plan(state)).get(job.pk, job.cause) if state else job.cause,
         "time_left": time_left(job),
         "waited": waiting_time(job),
         "ran": running_time(job),
@@ -31,7 +34,7 @@ def header_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "may_steer": may_steer(request.user, job),
         "may_operate": may_operate(request.user),
         "devices": devices(job),
-        "starts": expected_starts(timezone.now()).get(job.pk) if job.status == Job.Status.QUEUED else None,
+        "starts": expected_starts(state).get(job.pk) if state else None,
         "time_limit": time_limit(job),
         **chain_context(request, job),
         "may_add": may_submit(request.user),

@@ -25,17 +25,18 @@ SHOWN = 200
 def show_queue(request: HttpRequest) -> HttpResponse:
     """Show the waiting jobs, next first, each with its reason and expected start."""
     require_viewer(request)
-    now = timezone.now()
-    made = plan(queue_state(now))
-    order = {pk: n for n, pk in enumerate(queue_order(made))}
-    waiting = Job.objects.filter(status__in=Job.WAITING).select_related("owner", "window").defer("params", "command")
-    jobs = sorted(waiting, key=lambda job: (order.get(job.pk, len(order)), job.pk))
-    reasons, starts = waiting_reasons(jobs[:SHOWN], made), expected_starts(now)
+    state = queue_state(timezone.now())
+    made = plan(state)
+    waiting = Job.objects.filter(status__in=Job.WAITING)
+    order = dict.fromkeys([*queue_order(made), *waiting.order_by("pk").values_list("pk", flat=True)])
+    found = waiting.select_related("owner", "window").defer("params", "command").in_bulk(list(order)[:SHOWN])
+    jobs = [found[pk] for pk in order if pk in found]
+    reasons, starts = waiting_reasons(jobs, made), expected_starts(state)
     rows = [
         {"job": job, "position": made.positions.get(job.pk), "reason": reasons[job.pk], "starts": starts.get(job.pk)}
-        for job in jobs[:SHOWN]
+        for job in jobs
     ]
-    context = {"opts": Job._meta, "title": _("Queue"), "rows": rows, "more": len(jobs) - len(rows)}
+    context = {"opts": Job._meta, "title": _("Queue"), "rows": rows, "more": max(0, len(order) - SHOWN)}
     return _page(request, "jobs/queue.html", may_operate=may_operate(request.user), **context)
 
 

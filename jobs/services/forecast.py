@@ -6,19 +6,18 @@ from datetime import datetime, timedelta
 from jobs.models import Device, Host, Job
 from jobs.services.placement import State, Why, plan
 from jobs.services.rehearsal import Rehearsal, Run, Waiting, until_closing
-from jobs.services.schedule import asks, eligible_jobs, is_met, queue_state, with_what_counts
+from jobs.services.schedule import asks, eligible_jobs, is_met, with_what_counts
 
 LOOKED_AT = 200  # jobs that may start now, and as many of those that something else keeps
 NEVER_KNOWN = (Why.NO_DEVICE, Why.CLOSED, Why.DISK)
 
 
-def expected_starts(now: datetime) -> dict[int, datetime]:
+def expected_starts(state: State) -> dict[int, datetime]:
     """Return when queued jobs are expected to start, by job id; those of which it cannot be known are left out.
 
     Only the first jobs of the queue are looked at, for what is far behind depends on what is still to come.
     """
-    state = queue_state(now)
-    found = [*_ready(state), *_later(now)]
+    found = [*_ready(state), *_later(state.now)]
     return Rehearsal(state, found, _running(state)).play() if found else {}
 
 

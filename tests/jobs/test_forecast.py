@@ -8,6 +8,7 @@ from django.utils import timezone
 from jobs.models import Attempt, Job, Window
 from jobs.services.claim import claim_next
 from jobs.services.forecast import expected_starts
+from jobs.services.schedule import queue_state
 from tests.jobs.rows import queued, worker
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +37,7 @@ def test_each_job_starts_after_what_runs_and_what_is_before_it():
     held, absent = queued(hold=True), queued(device_request="gpu")
     later = queued(not_before=timezone.now() + timedelta(seconds=1000))
     now = timezone.now()
-    starts = expected_starts(now)
+    starts = expected_starts(queue_state(now))
     assert seconds_until(starts, now) == {first.pk: 100, child.pk: 200, later.pk: 1000}
     assert not {held.pk, absent.pk, running.pk} & starts.keys()
 
@@ -49,13 +50,13 @@ def test_a_job_whose_window_is_closed_starts_when_it_opens():
         name="later", time_zone="UTC", opens=opens.time(), closes=(opens + timedelta(hours=1)).time()
     )
     job = queued(window=window)
-    assert expected_starts(now) == {job.pk: opens}
+    assert expected_starts(queue_state(now)) == {job.pk: opens}
 
 
 def test_without_a_past_only_the_next_start_is_known():
     worker()
     first, _ = queued(), queued()
-    assert list(expected_starts(timezone.now())) == [first.pk]
+    assert list(expected_starts(queue_state(timezone.now()))) == [first.pk]
 
 
 def test_a_chain_whose_parent_failed_has_no_start():
@@ -63,7 +64,7 @@ def test_a_chain_whose_parent_failed_has_no_start():
     parent = queued()
     queued(depends_on=parent)
     Job.objects.filter(pk=parent.pk).update(status="failed")
-    assert expected_starts(timezone.now()) == {}
+    assert expected_starts(queue_state(timezone.now())) == {}
 
 
 def test_an_overdue_job_is_expected_to_end_in_a_moment():
@@ -73,7 +74,7 @@ def test_an_overdue_job_is_expected_to_end_in_a_moment():
     claim_next(cpu)
     Job.objects.filter(pk=running.pk).update(started_at=timezone.now() - timedelta(hours=1))
     now = timezone.now()
-    assert expected_starts(now)[first.pk] == now + timedelta(seconds=1)
+    assert expected_starts(queue_state(now))[first.pk] == now + timedelta(seconds=1)
 
 
 def test_the_number_of_queries_does_not_grow(django_assert_max_num_queries):
@@ -85,4 +86,4 @@ def test_the_number_of_queries_does_not_grow(django_assert_max_num_queries):
         queued(not_before=timezone.now() + timedelta(hours=1))
     claim_next(cpu)
     with django_assert_max_num_queries(20):
-        assert len(expected_starts(timezone.now())) == 39
+        assert len(expected_starts(queue_state(timezone.now()))) == 39
