@@ -2,17 +2,15 @@
 
 import random
 from datetime import timedelta
-from io import StringIO
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from jobs.models import Artifact, Event, Job, RetentionRule
 from jobs.services.claim import claim_next
 from jobs.services.lifecycle import NotPossible, resume_job
-from jobs.services.needs import named_runs, needed_jobs
+from jobs.services.needs import needed_jobs
 from jobs.services.retention import apply, apply_due, metric_of, removals, set_keep_files
 from tests.jobs.rows import SMALL, person, queued, worker
 
@@ -114,37 +112,6 @@ def test_a_rule_of_one_type_leaves_the_others_alone():
 def test_a_job_without_an_end_is_never_removed(status):
     ended(status=status, days=99)
     assert removals(rule(keep_days=0)) == []
-
-
-@pytest.mark.parametrize("name", ["teacher_path", "init_path", "tokenizer_path", "reward_model_path"])
-def test_a_folder_that_an_unfinished_job_names_is_needed(name):
-    source = ended()
-    waiting = queued(hold=True)
-    params = waiting.params | {name: f"runs/{source.pk}/model"}
-    Job.objects.filter(pk=waiting.pk).update(params=params)
-    assert needed_jobs() == {waiting.pk: waiting.pk, source.pk: waiting.pk}
-    assert removals(rule()) == []
-
-
-def test_runs_are_found_however_they_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("NIGHTSHIFT_HOME", str(tmp_path))
-    link = tmp_path / "best"
-    (tmp_path / "runs" / "7" / "model").mkdir(parents=True)
-    link.symlink_to(tmp_path / "runs" / "7" / "model")
-    params = {"a": "runs/12/model", "b": "/srv/ns/runs/3", "c": str(link), "d": "../out", "e": 5, "f": "runs/x/model"}
-    assert named_runs(params) == {"a": 12, "b": 3, "c": 7}
-
-
-def test_a_path_names_the_run_that_it_leads_to_and_a_number_that_no_job_has_names_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("NIGHTSHIFT_HOME", str(tmp_path))
-    params = {
-        "a": "runs/7/../8/model",
-        "b": "runs/7/model/../../8/model",
-        "c": "/srv/runs/2026/ns/runs/3/model",
-        "d": f"runs/{'9' * 25}/model",
-        "e": "runs/4/../../out",
-    }
-    assert named_runs(params) == {"a": 8, "b": 8, "c": 3, "e": 4}  # e: nothing is lost by keeping one too many
 
 
 def test_a_rule_that_keeps_for_longer_than_dates_reach_removes_nothing():
@@ -302,27 +269,3 @@ def test_active_rules_are_applied_once_a_day():
     RetentionRule.objects.filter(pk=made.pk).update(applied_at=timezone.now() - timedelta(days=1))
     apply_due()
     assert Job.objects.exclude(files_removed="").count() == 2
-
-
-def shown(*arguments):
-    out = StringIO()
-    call_command("retention", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def test_the_command_shows_and_removes_only_when_told():
-    job = ended(model=700_000_000, disk_bytes=1_500_000_100)
-    rule()
-    rule("idle", active=False)
-    told = shown()
-    assert "old: would remove checkpoints and weights of 1 jobs, 1.5 GB" in told
-    assert "idle (inactive: it removes nothing): would remove" in told
-    assert f"  {job.pk} SFT" in told
-    job.refresh_from_db()
-    assert job.files_removed == ""
-    assert "idle (inactive: it removes nothing): would remove" in shown("--apply", "--rule", "idle")
-    assert "old: removed checkpoints and weights of 1 jobs, 1.5 GB" in shown("--apply")
-    job.refresh_from_db()
-    assert job.files_removed == "all"
-    with pytest.raises(CommandError, match="there is no rule gone"):
-        shown("--rule", "gone")
